@@ -153,10 +153,10 @@ def limited(task: str, examples: int) -> Any:
 def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> dict[str, float]:
     """One epoch of Retrace's fine-tuning."""
     from retrace.finetuning.run import TaskObjective
-    from retrace.training.loop import Budget, Run, train
+    from retrace.training.loop import Run, train
 
     objective = TaskObjective(task, settings, seed)
-    run = Run("retrace", model, objective, device, settings.optimizer, settings.lr, Budget(1))
+    run = Run("retrace", model, objective, device, settings.optimizer, settings.lr, 1)
     shapes = [objective.part(batch, slice(None), device)["ids"].shape for batch in objective.batches(1)]
     speed = train(run, lambda epoch, meter: None)
     return {

@@ -28,7 +28,7 @@ from retrace.finetuning.method import read_method
 from retrace.models.heads import Head, make_model
 from retrace.models.language_model import LanguageModel
 from retrace.objectives.language_modelling import BlockModelling, Inputs, LabelledBatch, token_loss
-from retrace.training.loop import Budget, Run, Speed, train
+from retrace.training.loop import Run, Speed, train
 from retrace.training.settings import OptimizerSettings
 
 UPDATES = 3  # that are timed, after one that is not
@@ -142,7 +142,7 @@ def trained(cell: Cell, load: Load, device: Device) -> Speed:
     model = (body if cell.examples else LanguageModel(body)).to(device.torch_device)
     speed = None
     for updates in (1, UPDATES):
-        run = Run("run", model, Same(load), device, OPTIMISER, 1e-5, Budget(1, updates))
+        run = Run("run", model, Same(load), device, OPTIMISER, 1e-5, 1, updates)
         speed = train(run, lambda epoch, meter: None)
     assert speed is not None
     return speed

@@ -33,7 +33,7 @@ from retrace.finetuning.method import read_method
 from retrace.models.heads import make_config, make_model
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
-from retrace.training.loop import Budget, Run, train
+from retrace.training.loop import Run, train
 from retrace.training.settings import OptimizerSettings
 from tests.campaigns.cases import memory
 
@@ -141,7 +141,7 @@ def tune(family: str, method: str, size: ModelSettings, load: Load, device: Devi
     read_method({}, method).tune(model, "classifier")
     model = to_device(model, device)
     load = replace(load, batch=load.batch * device.processes)  # of all of them
-    run = Run("run", model, Sentences(load), device, OPTIMISER, 1e-4, Budget(1))
+    run = Run("run", model, Sentences(load), device, OPTIMISER, 1e-4, 1)
     with redirect_stdout(sys.stderr):  # its progress is no part of the result
         train(run, lambda epoch, meter: None)
 

@@ -51,7 +51,7 @@ def retrace(arguments: argparse.Namespace) -> dict[str, float]:
     from retrace.pretraining.settings import PretrainParams
     from retrace.tokens.blocks import open_stream
     from retrace.tokens.tokenizer import load_tokenizer
-    from retrace.training.loop import Budget, Run, Speed, train
+    from retrace.training.loop import Run, Speed, train
     from stages import pretrain
 
     settings = PretrainParams.read().model_copy(update={"seed": arguments.seed})
@@ -60,8 +60,8 @@ def retrace(arguments: argparse.Namespace) -> dict[str, float]:
 
     def trained(updates: int) -> tuple[LanguageModel, Speed]:
         model, objective = load(settings, None, tokenizer, stream, device)
-        budget = Budget(10**6, updates)
-        run = Run("retrace", model, objective, device, settings.pretrain.optimizer, settings.lr, budget)
+        optimizer = settings.pretrain.optimizer
+        run = Run("retrace", model, objective, device, optimizer, settings.lr, epochs=10**6, most_updates=updates)
         return model, train(run, lambda epoch, meter: None)
 
     # The schedule spans a number of updates, so the seconds are turned into updates first.

@@ -1,8 +1,8 @@
 """A published study beside its run: published.yaml + what the other stages wrote → reports/study.json and its page.
 
 study.json has every cell of the study's tables: the published figure, Retrace's, its interval and a verdict. The page,
-reports/study/report.html and report.md with figures, shows them side by side, says what is wrong or doubtful in the
-published report, and shows the whole run. The HTML stands alone.
+reports/study/report.html and report.md with figures, shows them side by side, names errors and doubts in the published
+report, and shows the whole run. The HTML file is self-contained.
 
     python -m stages.compare --published studies/bert-wikitext2/published.yaml --run small
 """
@@ -31,7 +31,7 @@ PAGE = REPORTS / "study"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--published", required=True, type=Path, help="what the report printed")
+    parser.add_argument("--published", required=True, type=Path, help="the published figures")
     parser.add_argument("--run", required=True, choices=("published", "small"))
     arguments = parser.parse_args()
     params, path = read_params(), arguments.published

@@ -1,8 +1,8 @@
 """Scores: predictions/ + the data → reports/metrics.json, reports/scores.json, reports/curves/tasks/<task>.csv.
 
-Every listed method and seed is scored at the epoch that was kept, beside baselines and the model before training.
-metrics.json has the headline figures and counts flags, to the six digits that git keeps; scores.json has everything,
-with twelve. A task with a test split is scored on it too, as `<task>-test`. No model is loaded.
+Every listed method and seed is scored at the kept epoch, beside baselines and the model before training.
+metrics.json has the headline figures and numbers of flags, with the six digits that git keeps; scores.json has
+everything, with twelve. A task with a test split is scored on it too, as `<task>-test`. No model is loaded.
 
     python -m stages.evaluate
 """
@@ -44,7 +44,7 @@ def main() -> None:
                 tasks[on_test(name)] = assess(task, scoring, runs, settings)
                 write_baselines(on_test(name), {baseline: of.decided for baseline, of in task.baselines.items()})
         details, metrics = Details(tasks=tasks), Metrics(tasks={name: task.metrics for name, task in tasks.items()})
-        # First the file with all figures: one that is no number fails it, and neither is written.
+        # The file with all figures comes first: NaN fails it, and then neither is written.
         write_json(DETAILS, rounded(details.to_json(), STEADY_DIGITS))
         write_json(METRICS, rounded(metrics.to_json()))
         print_headlines(details)
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def read_task(source: Path, name: str, grid: Grid, splits: Sequence[str]) -> ScoredTask:
-    """A task's examples; baselines are trained on those that the models of the first seed were trained on."""
+    """A task's examples; baselines are fitted to those that the first seed's models were trained on."""
     drawn = read_drawn(PREDICTIONS / name / grid.methods_of(name)[0] / str(grid.seeds[0]))
     return KINDS[grid.kind_of(name)].read(source, name, splits, drawn)
 

@@ -1,8 +1,8 @@
 """Question answering: a pretrained model + a set of questions → {models,predictions}/<task>/<method>/<seed>.
 
-The set is SQuAD of the data source, or one that `question_answering` in data/params.yaml describes. Writes the kept
-epoch's weights, and the best span or the generated answer of every validation question, its score and the null score,
-before training and after each epoch, which `stages.evaluate` scores.
+The set is the data source's SQuAD, or one under `question_answering` in data/params.yaml. Writes the kept epoch's
+weights, and for `stages.evaluate` the best span or the generated answer to every validation question, its score and the
+null score, before training and after each epoch.
 
     python -m stages.finetune_squad --task squad --method full --seed 1
 """

@@ -1,8 +1,7 @@
-"""Classes: a pretrained model + a task's examples → {models,predictions}/<task>/<method>/<seed>.
+"""Classification: a pretrained model + a task's examples → {models,predictions}/<task>/<method>/<seed>.
 
-The task is SST-2 of the data source, or one that `classification` in data/params.yaml describes. Writes the kept
-epoch's weights, and the predictions on the validation set before training and after each epoch, which `stages.evaluate`
-scores.
+The task is the data source's SST-2, or one under `classification` in data/params.yaml. Writes the kept epoch's weights,
+and for `stages.evaluate` the predictions on the validation set before training and after each epoch.
 
     python -m stages.finetune_sst2 --task sst2 --method full --seed 1
 """

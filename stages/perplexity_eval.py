@@ -1,9 +1,9 @@
 """Perplexity on held-out text: models/pretrained and models/tokens → reports/perplexity.json,
 reports/perplexity-details.json and reports/perplexity-documents.parquet.
 
-A masked model has the perplexity over fixed masks and the pseudo-perplexity of a sample of passages, a causal one the
-perplexity with sliding windows, beside a unigram baseline; each per token, per word and per byte of the original
-text, with an interval for the choice of documents.
+For a masked model these are the perplexity over fixed masks and the pseudo-perplexity of a sample of passages, for a
+causal one the perplexity with sliding windows, beside a unigram baseline; each per token, per word and per byte of the
+original text, with an interval for the choice of documents.
 
     python -m stages.perplexity_eval
 """
@@ -20,19 +20,10 @@ from retrace.core.guard import guarded
 from retrace.core.paths import running_text, source_folder
 from retrace.core.records import timed
 from retrace.datasets.text import read_documents, text_path
-from retrace.models.heads import objective_of
 from retrace.models.language_model import read_language_model
 from retrace.objectives.language_modelling import masked_batches, sliding_batches
+from retrace.perplexity import measures
 from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
-from retrace.perplexity.measures import (
-    DETAILS,
-    PERPLEXITY,
-    PerplexityReport,
-    Sizes,
-    unigram_losses,
-    with_intervals,
-    write_documents,
-)
 from retrace.perplexity.settings import PerplexityParams
 from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, load_tokenizer
@@ -57,27 +48,28 @@ def main() -> None:
         for part in PARTS:
             text = text_path(running_text(source), part)
             stream, lengths, sizes = held_out(TOKENS / f"{part}.npy", text, tokenizer)
-            if objective_of(model.body.config) == "causal":
+            if model.objective == "causal":
                 batches = sliding_batches(stream, block, min(settings.stride, block), vocabulary)
-                measured = {"causal": (document_losses(model, batches, lengths, device), sizes)}
             else:
                 batches = masked_batches(stream, block, settings.mask_rate, vocabulary)
-                measured = {"masked": (document_losses(model, batches, lengths, device), sizes)}
+            measured = {model.objective: (document_losses(model, batches, lengths, device), sizes)}
+            if model.objective == "masked":
                 count = settings.pseudo_passages
                 passages = sample_passages(read_documents(text), tokenizer, count, block, settings.seed)
                 measured["pseudo"] = pseudo_losses(model, passages, vocabulary, device)
             every[part] = measured
-            unigram = unigram_losses(train, stream, lengths, vocabulary.size, vocabulary.special)
-            splits[part] = with_intervals(measured, (unigram, sizes), params.bootstrap_samples, params.bootstrap_seed)
+            unigram = measures.unigram_losses(train, stream, lengths, vocabulary.size, vocabulary.special)
+            samples, seed = params.bootstrap_samples, params.bootstrap_seed
+            splits[part] = measures.with_intervals(measured, (unigram, sizes), samples, seed)
             print(f"{part}: " + "  ".join(f"{name} {of.summary}" for name, of in splits[part].measures.items()))
         if device.is_main:
-            report = PerplexityReport(splits=splits)
-            write_json(PERPLEXITY, rounded(report.headlines.to_json()))
-            write_json(DETAILS, rounded(report.to_json(), STEADY_DIGITS))
-            write_documents(every)
+            report = measures.PerplexityReport(splits=splits)
+            write_json(measures.PERPLEXITY, rounded(report.headlines.to_json()))
+            write_json(measures.DETAILS, rounded(report.to_json(), STEADY_DIGITS))
+            measures.write_documents(every)
 
 
-def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> tuple[np.ndarray, np.ndarray, Sizes]:
+def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> tuple[np.ndarray, np.ndarray, measures.Sizes]:
     """A token stream, the number of tokens of each of its documents, (D,), and their sizes.
 
     Raises InputError where the stream is not that of the text.

@@ -1,12 +1,13 @@
 """Pretraining: models/tokens, and the checkpoint in data/model → models/pretrained and its curves in reports/curves.
 
 Trains a masked or, for causal families, a causal language model on blocks of the running text; BERT also on pairs of
-sentences. It starts from the checkpoint in data/model, or from random weights where there is none. `lr` in params.yaml
-is the peak learning rate. The validation perplexity is measured before training and after every epoch.
+sentences. It starts from the checkpoint in data/model, or from random weights if there is none. `lr` in params.yaml is
+the peak learning rate. The validation perplexity is measured before training and after every epoch.
 
     python -m stages.pretrain
 """
 
+import math
 from pathlib import Path
 
 import pandas as pd
@@ -14,14 +15,14 @@ import pandas as pd
 from retrace.compute.device import open_device
 from retrace.compute.sharding import gather_weights
 from retrace.core.errors import exit_cleanly
-from retrace.core.files import write_text
+from retrace.core.files import atomic_folder, write_text
 from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, given_checkpoint
 from retrace.models.heads import check_length
-from retrace.pretraining.run import load, save_model, training_budget, validation
+from retrace.pretraining.run import load, validation
 from retrace.pretraining.settings import PretrainParams
 from retrace.tokens.blocks import open_stream
-from retrace.tokens.tokenizer import load_tokenizer
+from retrace.tokens.tokenizer import copy_tokenizer, load_tokenizer
 from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Run, train
 from retrace.training.throughput import named_out_of_memory, write_run_record
@@ -45,17 +46,19 @@ def main() -> None:
         model, objective = load(params, checkpoint, tokenizer, train_stream, device)
         measure = validation(params, tokenizer, valid_stream, model, device)
         checkpointer = Checkpointer("pretrain", guard.digest(), device)
-        budget = training_budget(recipe)
-        run = Run("pretrain", model, objective, device, recipe.optimizer, params.lr, budget, checkpointer)
+        most = math.ceil(recipe.max_tokens / (recipe.batch_size * recipe.block_size)) if recipe.max_tokens else None
+        run = Run("pretrain", model, objective, device, recipe.optimizer, params.lr, recipe.epochs, most, checkpointer)
         speed = train(run, measure)
         weights = gather_weights(model)
         if device.is_main:
-            save_model(MODEL, model.body, weights, TOKENIZER)
+            with atomic_folder(MODEL, summed=True) as folder:
+                model.save_pretrained(folder, weights)
+                copy_tokenizer(TOKENIZER, folder)
             write_text(CURVE, pd.DataFrame(run.journal).to_csv(index=False, lineterminator="\n"))
             points = pd.DataFrame(speed.points, columns=["update", "training_loss"]).astype({"update": int})
             write_text(UPDATES, points.to_csv(index=False, lineterminator="\n", float_format="%.4f"))
             write_run_record(RECORD, speed, device, model)
-    checkpointer.remove()  # not before the guard has compared inputs, code and settings
+    checkpointer.remove()  # only after the guard has found everything unchanged
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The report: scores, curves, runs and predictions → reports/report.html, reports/report.md, reports/figures.
 
-The HTML stands alone: it can be mailed or put on a server as one file, and fetches nothing. report.md has the same
-verdict and summary, for reading on a forge.
+The HTML is one self-contained file, to be mailed or put on a server. report.md has the same verdict and summary, for
+reading on GitHub.
 
     python -m stages.report
 """

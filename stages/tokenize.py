@@ -1,7 +1,7 @@
 """Text to tokens: data/<source> → models/tokenizer and models/tokens/{train,valid,test}.npy.
 
 Trains a subword tokenizer on the training split, or takes that of the model in data/model, and encodes all running text
-into memory-mapped arrays that pretraining cuts into blocks.
+into memory-mapped arrays, which pretraining cuts into blocks.
 
     python -m stages.tokenize
 """
@@ -19,7 +19,7 @@ from retrace.datasets.squad import read_questions
 from retrace.datasets.text import PARTS, read_documents, text_path
 from retrace.tokens.blocks import write_stream
 from retrace.tokens.settings import TokenizeParams, TokenizerSettings
-from retrace.tokens.tokenizer import SubwordTokenizer, copy_tokenizer, load_tokenizer, save_tokenizer, train_tokenizer
+from retrace.tokens.tokenizer import copy_tokenizer, load_tokenizer, save_tokenizer, train_tokenizer
 
 TOKENIZER, TOKENS = Path("models/tokenizer"), Path("models/tokens")
 
@@ -29,11 +29,12 @@ def main() -> None:
     settings, source = params.tokenizer, source_folder(params.data)
     with guarded("tokenize", [source, CHECKPOINT], params.settings), timed("tokenize"):
         model = given_checkpoint()
-        tokenizer = made_tokenizer(settings, model, source, "tokenizer.vocab_size")
         with atomic_folder(TOKENIZER, summed=True) as folder:
             if model:
+                tokenizer = load_tokenizer(model)
                 copy_tokenizer(model, folder)
             else:
+                tokenizer = train_tokenizer(settings, lambda: training_text(source, settings), "tokenizer.vocab_size")
                 save_tokenizer(tokenizer, folder, settings.lowercase)
         with atomic_folder(TOKENS, summed=True) as folder:
             counts = {}
@@ -44,20 +45,13 @@ def main() -> None:
             write_json(folder / "counts.json", counts)
 
 
-def made_tokenizer(settings: TokenizerSettings, model: Path | None, source: Path, key: str) -> SubwordTokenizer:
-    """That of the model to start from, else one that is trained."""
-    if model:
-        return load_tokenizer(model)
-    return train_tokenizer(settings, lambda: training_text(source, settings), key)
-
-
 def running(source: Path, part: str) -> Iterator[str]:
     """The running text of a part, document by document."""
     return read_documents(text_path(running_text(source), part))
 
 
 def training_text(source: Path, settings: TokenizerSettings) -> Iterator[str]:
-    """What is trained on: running text, and passages and sentences of the training parts where asked for."""
+    """The text to train on: running text, passages and sentences of the training parts, as the settings say."""
     if "text" in settings.train_on:
         yield from running(source, "train")
     if "squad" in settings.train_on:

@@ -19,7 +19,7 @@ from retrace.tasks.classification import Classification
 from retrace.tasks.question_answering.extractive import ExtractiveTask
 from retrace.tasks.question_answering.generative import GenerativeTask
 from retrace.tasks.question_answering.settings import ReadingSettings
-from retrace.training.loop import Budget, Objective, Run, Training
+from retrace.training.loop import Objective, Run, Training
 from retrace.training.settings import OptimizerSettings
 from tests.sharded import TOKENIZER, VOCABULARY, start
 from tests.tiny import FAMILIES, MODEL, TEXT, tiny_questions, tiny_sentences
@@ -121,7 +121,7 @@ def make_run(
         task = _task(kind, folder, causal=family == "llama")
         model = task.wrap(make_model(task.head, config, 0, attention, task.classes))
         objective = TaskObjective(task, FineTuneSettings(lr=0.001, epochs=1, batch_size=4, max_length=64), 1)
-    return Run(f"{family} {kind}", model, objective, device, optimizer, 0.001, Budget(1))
+    return Run(f"{family} {kind}", model, objective, device, optimizer, 0.001, 1)
 
 
 def _task(kind: str, folder: Path, causal: bool) -> Any:

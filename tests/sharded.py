@@ -26,7 +26,7 @@ from retrace.objectives.language_modelling import (
 from retrace.objectives.next_sentence import PairModelling, relation_accuracy
 from retrace.perplexity.losses import Passage, pseudo_losses
 from retrace.tokens.tokenizer import Vocabulary
-from retrace.training.loop import Budget, Epoch, Objective, Run, train
+from retrace.training.loop import Epoch, Objective, Run, train
 from retrace.training.optimizer import Muon, make_optimizers
 from retrace.training.progress import Meter
 from retrace.training.settings import OptimizerSettings
@@ -51,7 +51,7 @@ def run(case: str, device: Device) -> dict[str, Any]:
             return [*found, relation_accuracy(model, objective.batches(0), device)]
         return [*found, pseudo_losses(model, PASSAGES, VOCABULARY, device)[0].mean]
 
-    done = Run("test", model, objective, device, settings, 0.002, Budget(1))
+    done = Run("test", model, objective, device, settings, 0.002, 1)
     speed = train(done, after_epoch)
     norms = {name: weight.norm().item() for name, weight in gather_weights(model).items()}
     return {"journal": done.journal, "flops": speed.flops, "weights": norms}

@@ -3,8 +3,11 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import torch
 from transformers import PreTrainedConfig
 
 from retrace.compute.device import Device, open_device
@@ -77,3 +80,9 @@ def tiny_questions(data: Path, context: str, answers: Mapping[str, str]) -> Path
 def tiny_device() -> Device:
     """One thread, float32."""
     return open_device(0, "fp32")
+
+
+def one_of(processes: int, rank: int, micro_batch: int | None = None) -> Device:
+    """The device of one process, without the others."""
+    accelerator: Any = SimpleNamespace(process_index=rank, num_processes=processes, device=torch.device("cpu"))
+    return Device(accelerator, bf16=False, sharded=False, micro_batch=micro_batch)

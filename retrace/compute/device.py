@@ -7,6 +7,7 @@ machine give the same numbers.
 import ctypes
 import os
 import resource
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,14 +29,14 @@ from retrace.core.settings import LARGEST_SEED, Precision
 
 Batch = TypeVar("Batch", bound="Examples")
 
-PATIENCE = timedelta(seconds=45)  # with another process that takes part in an update
-GONE = ("closed by peer", "reset by peer", "imed out")  # as gloo says of one that ended, or hangs
+PATIENCE = timedelta(seconds=45)  # with another process in an update
+GONE = ("closed by peer", "reset by peer", "imed out")  # in gloo's messages about a process that ended or hangs
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # glibc's names for them, of malloc.h
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
 
 class Examples(Protocol):
-    """A batch that can be parted."""
+    """A batch that can be split."""
 
     def __len__(self) -> int: ...
 
@@ -49,9 +50,9 @@ class Device:
     accelerator: Accelerator
     bf16: bool
     sharded: bool  # whether each process holds a shard of the weights rather than all of them
-    micro_batch: int | None = None  # the most examples of a forward pass in training
-    recomputes: bool = False  # whether the backward pass computes what is within a layer again, rather than keep it
-    compiler: str | None = None  # torch.compile's backend for the model in training; None: it is not compiled
+    micro_batch: int | None = None  # the most examples in a forward pass in training
+    recomputes: bool = False  # whether the backward pass recomputes activations within layers (checkpointing)
+    compiler: str | None = None  # torch.compile's backend in training; None: the model is not compiled
 
     @property
     def torch_device(self) -> torch.device:
@@ -75,62 +76,58 @@ class Device:
 
     @property
     def attention(self) -> str:
-        """The fastest attention here, by the name that transformers knows it by."""
+        """The fastest attention here, by its name in transformers."""
         return "sdpa" if self.torch_device.type == "cuda" else "lean"
 
     def send(self, tensor: Tensor) -> Tensor:
-        """A tensor of the host on the device; the host waits for no GPU, which reads pinned memory by itself."""
+        """A copy of a CPU tensor on the device; from pinned memory, so that the host does not wait for a GPU."""
         pinned = tensor.pin_memory() if self.torch_device.type == "cuda" else tensor
         return pinned.to(self.torch_device, non_blocking=True)
 
     def is_idle(self) -> bool:
-        """Whether the device has done all that it was given, as a processor always has."""
+        """Whether the device has finished all work given to it, as a CPU always has."""
         return self.torch_device.type != "cuda" or torch.cuda.current_stream().query()
 
     def share(self, count: int) -> list[tuple[slice, bool]]:
         """This process's share of a batch of `count` examples: rows for each forward pass, and whether they count.
 
-        Every process makes as many passes, since all take part in a sharded model's: where none of the examples is
+        Every process makes the same number of passes, since all take part in a sharded model's: where no example is
         left for a pass, the first one stands in and does not count.
         """
-        most = -(-count // self.processes)  # examples of a process
+        most = -(-count // self.processes)  # examples per process
         passes = -(-most // self.micro_batch) if self.micro_batch else 1
         parts = passes * self.processes
         firsts = range(self.rank, parts, self.processes)
         return [(slice(first, None, parts), True) if first < count else (slice(1), False) for first in firsts]
 
     def share_batches(self, batches: Iterable[Batch]) -> Iterator[tuple[Batch, bool]]:
-        """This process's batches, each with whether it counts.
+        """This process's batches in evaluation, each with whether it counts.
 
-        Every process gets the same number, since all take part in a sharded model's forward pass: a process for which
-        the last round has no batch gets the round's first one, which does not count.
+        Every process gets the same number, since all take part in a sharded model's forward pass: a process without a
+        batch in the last round gets the round's first one, which does not count. Batches are split to at most twice
+        the examples of a pass in training, as nothing is kept for a backward pass.
         """
-        rest = self._evaluated(batches)
-        while one_round := list(islice(rest, self.processes)):
+        most = 2 * self.micro_batch if self.micro_batch else sys.maxsize
+        split = (batch[first : first + most] for batch in batches for first in range(0, len(batch), most))
+        while one_round := list(islice(split, self.processes)):
             counts = self.rank < len(one_round)
             yield one_round[self.rank if counts else 0], counts
-
-    def _evaluated(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """Batches of at most twice the examples of a pass in training, as nothing is kept for a backward pass."""
-        for batch in batches:
-            size = 2 * (self.micro_batch or len(batch))
-            yield from (batch[first : first + size] for first in range(0, len(batch), size))
 
     def all_reduce_sum(self, values: Sequence[float]) -> list[float]:
         """The sums of `values` over all processes."""
         return self.all_reduce(torch.tensor(values, dtype=torch.float64, device=self.torch_device)).tolist()
 
     def all_reduce(self, values: Tensor) -> Tensor:
-        """The sums of a tensor over all processes, in its place."""
+        """The sum of a tensor over all processes, in place."""
         if self.processes > 1:
             torch.distributed.all_reduce(values)
         return values
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Raise Interrupted where another process ended, or on processors has not answered for `PATIENCE`.
+        """Raise Interrupted where another process ended or, on CPUs, has not answered for `PATIENCE`.
 
-        GPUs keep the ten minutes of NCCL, and a model that is compiled its own, as both may take long at first.
+        GPUs keep NCCL's ten minutes, and compiled models the default, as both may start slowly.
         """
         if self.processes == 1:
             yield
@@ -143,50 +140,49 @@ class Device:
             if not any(sign in str(error) for sign in GONE):
                 raise
             raise Interrupted(
-                f"process {self.rank} waited in vain for another, which ended or hangs; run it again to resume"
+                f"process {self.rank} lost another process, which ended or hangs; run it again to resume"
             ) from error
         finally:
             if self.torch_device.type == "cpu":
                 _set_pg_timeout(default_pg_timeout)
 
     def seed_dropout(self) -> None:
-        """Give this process dropout masks of its own, once the weights are drawn; the main process's stay the same."""
+        """Give each process its own dropout masks after the weights are drawn; the main process's stay the same."""
         if self.rank:
             torch.manual_seed(seeded(torch.initial_seed(), f"dropout of process {self.rank}").initial_seed())
 
     def autocast(self) -> torch.autocast:
-        """Mixed precision in bf16 where it is on."""
+        """Mixed precision in bf16, if it is on."""
         return torch.autocast(self.torch_device.type, torch.bfloat16, enabled=self.bf16)
 
 
 def open_device(seed: int, precision: Precision = "auto", lease: bool = True) -> Device:
     """Join the process group; set threads, seeds and deterministic kernels.
 
-    With `lease`, on a GPU that no other process has, where there are GPUs: it waits for one.
-
-    Raises InputError for a seed that not all generators accept.
+    With `lease`, where there are GPUs, it waits for one that no other process has. Raises InputError for a seed that
+    some generator does not accept.
     """
     if not 0 <= seed <= LARGEST_SEED:
         raise InputError(f"seed: {seed} is not allowed; expected a whole number from 0 to {LARGEST_SEED}")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it CUDA's products are not deterministic
-    # NVLS adds in the network switch, in any order. NCCL and PyTorch look at both only when the process group is made.
+    # NVLS sums in the network switch, in any order. NCCL and PyTorch read both when the process group is made.
     os.environ.setdefault("NCCL_ALGO", "^NVLS")
     torch.use_deterministic_algorithms(True)
     torch.backends.cuda.enable_cudnn_sdp(False)  # its backward pass is not deterministic; the other kernels' are
     _keep_freed_memory()
     sharded = os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true"
-    if sharded:  # retrace.compute.sharding does it; these keep Accelerate and transformers from doing it too
+    if sharded:  # retrace.compute.sharding does it; this keeps Accelerate and transformers from doing it too
         os.environ.update(FSDP_VERSION="2", FSDP_CPU_RAM_EFFICIENT_LOADING="false")
     if lease and torch.version.cuda and not parse_flag_from_env("ACCELERATE_USE_CPU"):
         lease_gpus()  # before CUDA starts, and so before the process group is made
     restarts = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
-    if restarts:  # of --max_restarts; the launcher's own store has the addresses of the processes that ended
+    if restarts:  # by --max_restarts; the launcher's own store has the addresses of the ended processes
         port = str(int(os.environ["MASTER_PORT"]) + restarts)
         os.environ.update(MASTER_PORT=port, TORCHELASTIC_USE_AGENT_STORE="False")
     accelerator = Accelerator()
     torch.set_num_threads(_threads(accelerator))
     set_seed(seed)
-    # Deterministic mode also fills memory before it is written, in case something reads it unwritten.
+    # Deterministic mode also fills new memory, in case something reads it before it is written.
     torch.utils.deterministic.fill_uninitialized_memory = False  # pyright: ignore[reportAttributeAccessIssue]
     bf16 = uses_bf16(precision, accelerator.device)
     sharded = sharded and torch.distributed.is_initialized()
@@ -198,14 +194,14 @@ def open_device(seed: int, precision: Precision = "auto", lease: bool = True) ->
 
 
 def peak_memory() -> int:
-    """The most memory that this process has used so far, in bytes."""
+    """The peak memory of this process so far, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def _keep_freed_memory() -> None:
     """Make glibc reuse freed memory instead of returning it to the system.
 
-    The system clears each page anew at every update, which takes a quarter of the time of training a small model on a
+    Otherwise the system clears the pages anew in every update, a quarter of the time of training a small model on a
     CPU. Other C libraries have no such setting.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
@@ -224,7 +220,7 @@ def _threads(accelerator: Accelerator) -> int:
 
 
 def is_true(variable: str) -> bool:
-    """Whether an environment variable is true; raises InputError where it is set and neither true nor false."""
+    """Whether an environment variable is true; raises InputError where it is neither true, false nor unset."""
     wanted = os.environ.get(variable) or "false"
     if wanted not in ("true", "false"):
         raise InputError(f"{variable}: {wanted!r} is not allowed; expected true or false")
@@ -232,15 +228,15 @@ def is_true(variable: str) -> bool:
 
 
 def whole_number(variable: str) -> int | None:
-    """An environment variable's number, None where it is not set; raises InputError where it is none above 0."""
+    """The number in an environment variable, None if unset; raises InputError where it is not a whole one above 0."""
     wanted = os.environ.get(variable, "")
-    if wanted and (not wanted.isdigit() or int(wanted) < 1):
+    if wanted and (not wanted.isdecimal() or int(wanted) < 1):
         raise InputError(f"{variable}: {wanted!r} is not allowed; expected a whole number above 0")
     return int(wanted) if wanted else None
 
 
 def uses_bf16(precision: Precision, device: torch.device) -> bool:
-    """Whether matrices are multiplied in bf16: as it is set, or where the hardware is fast at it."""
+    """Whether matrices are multiplied in bf16: as set, or for `auto` where the hardware is fast at it."""
     if precision != "auto":
         return precision == "bf16"
     if device.type == "cuda":

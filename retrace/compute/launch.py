@@ -1,6 +1,6 @@
-"""Accelerate's launcher, which ends with the stage's own exit code, where Accelerate makes a 1 of every other than 0.
+"""Accelerate's launcher, but with the stage's own exit code, where Accelerate turns every failure into a 1.
 
-DVC, Slurm and scripts then see 2 for wrong input and 75 for a run that was asked to stop and goes on when run again.
+DVC, Slurm and scripts then see 2 for wrong input and 75 for a run that was asked to stop and resumes when run again.
 
     python -m retrace.compute.launch --config_file launch/gpus.yaml -m stages.pretrain
 """
@@ -15,7 +15,7 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from retrace.core.errors import INTERRUPTED
 from retrace.core.guard import STOPPING
 
-# What torchrun passes on to its processes; by itself it would end of Slurm's SIGUSR1 and leave them behind.
+# Passed on to the processes by torchrun; by default Slurm's SIGUSR1 would end it and leave them behind.
 SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"
 
 
@@ -26,7 +26,8 @@ def main() -> None:
         launch_command(arguments)
     except ChildFailedError as error:
         _, first = error.get_first_failure()
-        print(f"process {first.local_rank} ended {_how(first.exitcode)}; the others were stopped", file=sys.stderr)
+        how = f"by signal {-first.exitcode}" if first.exitcode < 0 else f"with exit code {first.exitcode}"
+        print(f"process {first.local_rank} ended {how}; the others were stopped", file=sys.stderr)
         sys.exit(_code(first.exitcode))
     except subprocess.CalledProcessError as error:
         sys.exit(_code(error.returncode))
@@ -34,12 +35,8 @@ def main() -> None:
         sys.exit(INTERRUPTED)
 
 
-def _how(code: int) -> str:
-    return f"by signal {-code}" if code < 0 else f"with exit code {code}"
-
-
 def _code(code: int) -> int:
-    """As a shell has it; of a process that was asked to stop before it could heed that, as it says it later."""
+    """The exit code as in a shell; that of `Interrupted` for a process stopped before it could handle the signal."""
     if -code in STOPPING:
         return INTERRUPTED
     return 128 - code if code < 0 else code

@@ -1,7 +1,7 @@
 """A lease on a GPU, so that processes that run side by side take one each.
 
-A lease is a lock on a file in the temporary folder, which all workspaces and users of a machine share. The system lets
-go of it when the process ends, however it ends. GPUs are told apart by UUID: jobs of Slurm see different ones under the
+A lease is a file lock in the temporary folder, which all workspaces and users of a machine share. The system releases
+it when the process ends, however it ends. GPUs are identified by UUID, as Slurm's jobs see different ones under the
 same number.
 """
 
@@ -24,14 +24,15 @@ _leases: list[TextIO] = []  # open until the process ends
 
 
 def lease_gpus() -> None:
-    """Wait for a free GPU and make it the only one that CUDA sees; nothing happens where there is none.
+    """Wait for a free GPU and make it the only one that CUDA sees; do nothing where there are no GPUs.
 
-    Processes that a launcher starts on this machine take those of their numbers, in turn, and go on when all have: two
-    launches that took GPUs in any order could wait for each other forever, and a process group would not wait for long.
+    Processes started by one launcher on this machine take the GPUs of their ranks, in turn, and go on when all have
+    theirs: in any other order two launches could wait for each other forever, and a process group times out.
 
-    To be called before CUDA starts. `RETRACE_SHARE_GPUS=1` leaves all GPUs to everyone.
+    Must be called before CUDA starts. `RETRACE_SHARE_GPUS=1` leaves all GPUs to everyone.
     """
-    gpus = {} if _leases or os.environ.get(SHARED) else visible_gpus()
+    is_shared = os.environ.get(SHARED, "") not in ("", "0", "false")
+    gpus = {} if _leases or is_shared else visible_gpus()
     names, uuids = list(gpus), list(gpus.values())
     rank, processes = int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if gpus and (processes == 1 or len(gpus) == 1):  # Slurm may show each process a GPU of its own
@@ -44,7 +45,7 @@ def lease_gpus() -> None:
 
 
 def visible_gpus() -> dict[str, str]:
-    """UUIDs of the GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES, in CUDA's order."""
+    """The UUIDs of the GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES, in CUDA's order."""
     command = ("nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader")
     try:
         uuids = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
@@ -53,22 +54,24 @@ def visible_gpus() -> dict[str, str]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     found = {}
     for name in uuids if visible is None else visible.split(","):
-        if name.startswith("MIG-"):  # a part of a GPU, by a UUID of its own
+        if name.startswith("MIG-"):  # a part of a GPU, which has a UUID of its own
             meant = [name]
         else:
-            meant = uuids[int(name) :] if name.isdigit() else [each for each in uuids if name and each.startswith(name)]
+            meant = (
+                uuids[int(name) :] if name.isdecimal() else [each for each in uuids if name and each.startswith(name)]
+            )
         if not meant:
-            break  # nor does CUDA see those after one that is not there
+            break  # CUDA ignores an unknown GPU and all after it
         found[name] = meant[0]
     return found
 
 
 def _take_first(uuids: Sequence[str]) -> int:
-    """Wait until one of these GPUs is free and take it; its place among them."""
+    """Wait until one of these GPUs is free, take it, and return its index."""
     said = False
     while True:
         for place, uuid in enumerate(uuids):
-            mask = os.umask(0)  # another user may lock the file too
+            mask = os.umask(0)  # so that other users can lock the file too
             try:
                 lease = take(_lock_of(uuid))
             finally:
@@ -93,7 +96,7 @@ def _holder(uuid: str) -> Holder | None:
 
 
 def _await_taken(uuid: str) -> None:
-    """Wait until this process, or another that the same launcher started, has taken a GPU."""
+    """Wait until this process, or another of the same launcher, has taken a GPU."""
     while True:
         with suppress(psutil.NoSuchProcess):
             other = _holder(uuid)

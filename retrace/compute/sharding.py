@@ -1,7 +1,7 @@
 """Sharded training (FSDP2; Zhao et al. 2023), for models that do not fit on one device.
 
-Every process keeps a shard of each weight, of its gradient and of its moments. A layer's weights are gathered only
-while the layer computes, so every process must take part in every forward and backward pass.
+Every process keeps a shard of each weight, its gradient and its moments. A layer's weights are gathered only while the
+layer computes, so every process must take part in every forward and backward pass.
 
 Accelerate shards on GPUs only, and silently does nothing elsewhere. Here PyTorch is called directly, so that tests on
 CPUs run the code that runs on GPUs. Accelerate's environment variable turns it on.
@@ -24,37 +24,37 @@ from retrace.compute.device import Device
 
 Model = TypeVar("Model", bound=nn.Module)
 
-SHAPES = 64  # for which a model may be compiled; it is a few
+SHAPES = 64  # the most shapes that a model is compiled for; in practice a few
 
 
 def to_device(model: Model, device: Device) -> Model:
-    """Move the model to its device; with sharding, shard its layers and then the rest in place."""
+    """Move the model to its device; with sharding, shard its layers and then the rest, in place."""
     if not device.sharded:
         nn.Module.to(model, device.torch_device)
         return model
     mesh, policy = init_device_mesh(device.torch_device.type, (device.processes,)), _layer_policy(device)
     for module in model.modules():
-        if isinstance(module, GradientCheckpointingLayer):  # what transformers derives its layers from
+        if isinstance(module, GradientCheckpointingLayer):  # the base class of layers in transformers
             fully_shard(module, mesh=mesh, mp_policy=policy)
     fully_shard(model, mesh=mesh)
     return model
 
 
 def recompute_layers(model: nn.Module, **options: bool) -> None:
-    """Keep of each layer only its input for the backward pass, which computes the rest again (Chen et al. 2016).
+    """Activation checkpointing (Chen et al. 2016): keep only each layer's input, and recompute in the backward pass.
 
-    Dropout draws the same again. `options` are torch.utils.checkpoint's.
+    Dropout masks stay the same. `options` are torch.utils.checkpoint's.
     """
     for body in model.modules():
         has_layers = any(isinstance(module, GradientCheckpointingLayer) for module in body.modules())
-        if isinstance(body, PreTrainedModel) and has_layers:  # features may stand for layers
+        if isinstance(body, PreTrainedModel) and has_layers:  # precomputed features may replace the layers
             body.activation_checkpointing_enable({"use_reentrant": False, **options})
 
 
 def data_parallel(model: nn.Module, device: Device) -> nn.Module:
-    """The model that is trained: compiled where asked, and with gradients averaged over the processes.
+    """The model for training: compiled if asked for, and with gradients averaged over the processes.
 
-    Both wrap the model: what is computed without gradients takes the model itself, of any shape.
+    Evaluation uses the unwrapped model, on batches of any shape.
     """
     if device.recomputes:
         recompute_layers(model)
@@ -64,18 +64,18 @@ def data_parallel(model: nn.Module, device: Device) -> nn.Module:
 
 
 def _compiled(model: nn.Module, backend: str) -> nn.Module:
-    """A model that is compiled as a whole, for each shape on its own, so that no shape's kernels depend on another's.
+    """The model compiled as one graph, for each shape separately, so that no shape's kernels depend on another's.
 
-    Kernels are chosen without measuring, so that a resumed run has the same ones.
+    Kernels are chosen without autotuning, so that a resumed run has the same ones.
     """
-    torch._dynamo.config.ignore_logging_functions.add(warning_once)  # that layers computed again keep no cache
+    torch._dynamo.config.ignore_logging_functions.add(warning_once)  # recomputed layers warn that they keep no cache
     options = {"deterministic": True} if backend == "inductor" else None
     how: Any = {"fullgraph": True, "dynamic": False, "recompile_limit": SHAPES, "options": options}
     return cast(nn.Module, torch.compile(model, backend=backend, **how))
 
 
 def full_tensor(tensor: Tensor) -> Tensor:
-    """The whole of a tensor that may be sharded; every process must call it."""
+    """The whole of a possibly sharded tensor; every process must call it."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
@@ -88,9 +88,9 @@ def local_shard(tensor: Tensor, like: Tensor) -> Tensor:
 
 
 def gather_weights(model: nn.Module, only_trained: bool = False) -> dict[str, Tensor]:
-    """All weights by name, tied ones once, or only those that are trained; every process must call it.
+    """All weights by name, or only the trained ones, tied weights once; every process must call it.
 
-    Those of a sharded model are copies on the CPU, on the main process only; other processes get none.
+    For a sharded model these are copies on the CPU of the main process; other processes get none.
     """
     if isinstance(model, FSDPModule):
         options = StateDictOptions(full_state_dict=True, cpu_offload=True, ignore_frozen_params=only_trained)
@@ -103,20 +103,20 @@ def gather_weights(model: nn.Module, only_trained: bool = False) -> dict[str, Te
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Load what `gather_weights` returned; every process must call it."""
+    """Load the result of `gather_weights`; every process must call it."""
     if isinstance(model, FSDPModule):
-        model.reshard()  # weights outside the layers stay gathered after a forward pass
+        model.reshard()  # as weights outside the layers stay gathered after a forward pass
         options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True, strict=False)
         set_model_state_dict(model, dict(weights), options=options)
     else:
-        model.load_state_dict(weights, strict=False)  # the other names of tied weights are missing
+        model.load_state_dict(weights, strict=False)  # tied weights have one name only
 
 
 def _layer_policy(device: Device) -> MixedPrecisionPolicy:
-    """Gather weights in bf16 where products are: autocast would keep a copy of every weight for the backward pass.
+    """Gather weights in bf16 if products are: autocast would keep a copy of every weight for the backward pass.
 
-    Gradients are averaged in float32, and activations between layers stay as autocast has them. On CPUs autocast does
-    it all: their norms accept no bf16 weights with float32 activations.
+    Gradients are averaged in float32, and activations between layers stay as under autocast. CPUs leave it all to
+    autocast, as their norms accept no bf16 weights with float32 activations.
     """
     if device.torch_device.type == "cpu" or not device.bf16:
         return MixedPrecisionPolicy()

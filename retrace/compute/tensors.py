@@ -1,4 +1,4 @@
-"""Seeded generators, sequences of different lengths as one padded tensor, positions in a tensor."""
+"""Seeded generators, padding of sequences, positions in a tensor."""
 
 import zlib
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ from torch import Tensor
 
 
 def seeded(seed: int, purpose: str) -> torch.Generator:
-    """A generator for one purpose, so that draws for one purpose do not depend on those for another."""
+    """A generator for one purpose, so that its draws do not depend on those for other purposes."""
     return torch.Generator().manual_seed(zlib.crc32(f"{seed} {purpose}".encode()))
 
 
 def rounded_up(count: int, most: int, parts: int) -> int:
-    """A count up to `most`, rounded up to one of so many values, as a model is compiled for each shape.
+    """A count up to `most`, rounded up to one of about `parts` values, so that a model is compiled for few shapes.
 
-    But for `most` they are multiples of 8, of which products are fastest on GPUs.
+    All values but `most` are multiples of 8, for which products are fastest on GPUs.
     """
     step = -(-most // (8 * parts)) * 8
     return min(most, -(-count // step) * step)
@@ -36,7 +36,7 @@ def true_positions(mask: Tensor) -> Tensor:
 
 
 def ragged(sequences: Sequence[Sequence[int] | np.ndarray]) -> bool:
-    """Whether some are shorter than others, and so are padded."""
+    """Whether the lengths differ, so that some sequences need padding."""
     return len(set(map(len, sequences))) > 1
 
 

@@ -1,8 +1,8 @@
 """How a stage or a command ends when it cannot go on.
 
 `InputError` is a mistake that the user can fix: a file, a row, a key. It ends in one line on stderr and exit code 2, as
-does a file that the system does not let a process read or write; training that diverged ends in 3. Any other exception
-is a bug of Retrace and keeps its traceback.
+does a file that cannot be read or written; training that diverged ends in 3. Any other exception is a bug in Retrace
+and keeps its traceback.
 """
 
 import atexit
@@ -18,24 +18,24 @@ from safetensors import SafetensorError
 
 USAGE = 2  # exit code for wrong input, as in argparse
 DIVERGED = 3  # exit code of training that cannot go on with these settings
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk, a quota, what one file may hold
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # disk full, quota exceeded, file too large
 INTERRUPTED = 75  # exit code of work that was asked to stop and resumes when run again (EX_TEMPFAIL of sysexits.h)
 
 
 class InputError(Exception):
-    """Wrong input; the message names the file and line, or the key, and what is allowed; of URLs it names no user."""
+    """Wrong input; the message names the file and line, or the key, and what is allowed, without users in URLs."""
 
     def __init__(self, message: str) -> None:
         super().__init__(without_users(message))
 
 
 def without_users(text: str) -> str:
-    """A text whose URLs are without user and password."""
+    """The text with user names and passwords removed from its URLs."""
     return re.sub(r"(?<=://)[^/\s@]+@", "", text)
 
 
 class DivergedError(InputError):
-    """Training cannot go on: a loss is not finite or rose, or a batch has no target. Checkpoints are from before."""
+    """Training cannot go on: the loss is not finite or rose, or a batch has no target. Checkpoints are from before."""
 
 
 class Interrupted(Exception):  # noqa: N818 - no error: the work resumes when run again
@@ -43,7 +43,7 @@ class Interrupted(Exception):  # noqa: N818 - no error: the work resumes when ru
 
 
 class _Output(io.FileIO):
-    """Standard output or error that drops what is written after its reader, such as `head`, has gone."""
+    """Standard output or error that discards output once its reader, such as `head`, has gone."""
 
     def write(self, data: Any) -> int | None:
         try:
@@ -56,7 +56,7 @@ class _Output(io.FileIO):
 def exit_cleanly(main: Callable[[], None]) -> None:
     """Run `main`; end with one line and exit code 2, or 3, where the user can fix what is wrong.
 
-    `RETRACE_TRACEBACK=1` shows the traceback all the same.
+    `RETRACE_TRACEBACK=1` shows the traceback instead.
     """
     _keep_printing()
     try:
@@ -70,10 +70,10 @@ def exit_cleanly(main: Callable[[], None]) -> None:
         print(stop, file=sys.stderr)
         sys.exit(INTERRUPTED)
     except FileNotFoundError as error:
-        if error.filename is None:  # safetensors says it of every file that it cannot open
+        if error.filename is None:  # safetensors raises it for every file that it cannot open
             _fail(f"{str(error).rpartition(': ')[2]}: no such file, or not to be read")
         _fail(f"{error.filename}: no such file or folder")
-    except OSError as error:  # of a connection, which has no file, it is another's to say what to do
+    except OSError as error:  # one without a file, such as a broken connection, is not for here
         is_full = error.errno in FULL
         if error.filename is None and not is_full:
             raise
@@ -86,7 +86,7 @@ def exit_cleanly(main: Callable[[], None]) -> None:
 
 
 def _leave() -> NoReturn:
-    """End without taking apart what was imported, a third of a second in which an edit would be recorded as done."""
+    """Exit without the interpreter's teardown, 0.3 s in which an edit would be recorded as if it had been run."""
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -94,15 +94,15 @@ def _leave() -> NoReturn:
 
 
 def _keep_printing() -> None:
-    """Let work go on after the reader of this process's output is gone, and where its encoding lacks a character.
+    """Let work go on after the reader of this process's output is gone, or if its encoding lacks a character.
 
-    A test's own streams are left alone.
+    Streams that a test replaced stay.
     """
     for name, own in (("stdout", sys.__stdout__), ("stderr", sys.__stderr__)):
         if own is not None and getattr(sys, name) is own:
             own.flush()
             binary = io.BufferedWriter(_Output(own.fileno(), "w", closefd=False))
-            is_direct = own.line_buffering or own.write_through or name == "stderr"  # the second with python -u
+            is_direct = own.line_buffering or own.write_through or name == "stderr"  # write_through: python -u
             text = io.TextIOWrapper(binary, own.encoding, "backslashreplace", line_buffering=is_direct)
             setattr(sys, name, text)
 

@@ -1,7 +1,7 @@
-"""Atomic files: written to a temporary path, flushed, then renamed; and lines and json, each error with its place.
+"""Atomic files: written to a temporary path, flushed, then renamed; lines and json, read with the place of each error.
 
-A reader never sees half a file, whatever kills the writer. The next writer removes what a killed one left behind. The
-last file of a folder lists the SHA-256 of the others, by which a reader notices what a disk or a program damaged.
+A reader never sees half a file, whatever kills the writer. The next writer removes what a killed one left behind. A
+folder may list the SHA-256 of its files, by which readers notice damage.
 """
 
 import hashlib
@@ -17,11 +17,11 @@ from typing import Any
 from retrace.core.errors import FULL, InputError
 
 COMMITTED_DIGITS = 6  # significant digits of figures in files that git keeps
-SUMS = ".SHA256SUMS"  # hidden from those who list a folder; `sha256sum -c` reads it
+SUMS = ".SHA256SUMS"  # as `sha256sum -c` reads it
 STEADY_DIGITS = 12  # significant digits that every processor agrees on
 _NUL = "\0"
-_SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")  # as libraries in Rust say it
-_ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a character beyond 16 bits, if the other half stands beside it
+_SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")  # in messages of Rust libraries
+_ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # a surrogate, alone or in a pair
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
             temporary.replace(path)
             _flush(path.parent)
     finally:
-        with suppress(OSError):  # as on a disk that is read-only
+        with suppress(OSError):  # such as a read-only disk
             temporary.unlink()
 
 
@@ -43,7 +43,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
 def atomic_folder(path: Path, summed: bool = False) -> Iterator[Path]:
     """Yield an empty folder to fill; it becomes `path`, replacing what was there, on success only.
 
-    With `summed`, its last file is `SUMS`.
+    With `summed`, it also gets `SUMS`.
     """
     temporary = _temporary(path)
     shutil.rmtree(temporary, ignore_errors=True)
@@ -64,7 +64,7 @@ def atomic_folder(path: Path, summed: bool = False) -> Iterator[Path]:
 
 
 def file_digest(path: Path, kind: str = "sha256") -> str:
-    """The SHA-256, or another digest by hashlib's name, of a file's bytes; of a gigabyte in a second."""
+    """The SHA-256 of a file's bytes, or another digest by hashlib's name."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, kind).hexdigest()
 
@@ -76,7 +76,7 @@ def file_digests(paths: Iterable[Path]) -> dict[str, str]:
 
 
 def damaged(folder: Path, digests: Mapping[str, str]) -> Path | None:
-    """A file that is another than when the folder was written, or `SUMS` where one is gone; None where none is.
+    """The first file that is not as it was written, or `SUMS` where one is gone; None where the folder is intact.
 
     `digests` are those of `file_digests`, of this folder and maybe others.
     """
@@ -105,8 +105,8 @@ def rounded(value: Any, digits: int = COMMITTED_DIGITS) -> Any:
     """Round all floats in nested dicts and lists to significant digits.
 
     Processors and libraries sum in different orders, which changes the last two or three of a float's sixteen digits.
-    So it is rounded to twelve first: 13/128 = 0.1015625 lies halfway between two numbers of six digits, and a figure
-    that is a little lower on another processor must not be rounded the other way.
+    So floats are rounded to twelve first: 13/128 = 0.1015625 lies halfway between two numbers of six digits, and a
+    figure a little lower on another processor must not be rounded the other way.
     """
     if isinstance(value, dict):
         return {name: rounded(each, digits) for name, each in value.items()}
@@ -118,7 +118,7 @@ def rounded(value: Any, digits: int = COMMITTED_DIGITS) -> Any:
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Read a UTF-8 file line by line: line numbers from 1, and lines without line breaks.
 
-    Raises InputError where the file is missing or empty, a line is not UTF-8, or holds a NUL, as UTF-16 does.
+    Raises InputError where the file is missing or empty, or a line is not UTF-8 or contains a NUL, as UTF-16 does.
     """
     if not path.is_file():
         raise InputError(f"{path}: no such file")
@@ -139,7 +139,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def read_json(path: Path) -> Any:
-    """Read a whole file of json.
+    """The value in a json file.
 
     Raises FileNotFoundError where the file is absent, InputError naming the place where it is not json.
     """
@@ -147,7 +147,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_text(path: Path) -> str:
-    """A file's text, with its line breaks as they are usual here.
+    """A file's text, with `\\n` for every line break.
 
     Raises FileNotFoundError where the file is absent, InputError where it is empty or not UTF-8.
     """
@@ -181,7 +181,7 @@ def parse_json(text: str, path: Path, line: int = 1) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of these keys and values, of which json.loads would take the last of each key without a word."""
+    """The object of these keys and values, each key once; by itself json.loads silently keeps the last of each."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -208,14 +208,14 @@ def size(count: int) -> str:
 
 
 def _sums(folder: Path, digests: Mapping[str, str]) -> bytes:
-    """The digests of the files in a folder, but of the sums themselves, as sha256sum writes them."""
+    """The digests of the files in a folder as sha256sum writes them, without `SUMS` itself."""
     inside = {str(Path(path).relative_to(folder)): path for path in digests if Path(path).is_relative_to(folder)}
     return "".join(f"{digests[inside[name]]}  {name}\n" for name in sorted(inside) if name != SUMS).encode()
 
 
 @contextmanager
 def _named(path: Path, temporary: Path) -> Iterator[None]:
-    """Raise an OSError that names the file where the system refuses to write, however the library says so."""
+    """Turn whatever a library raises when the system refuses to write into an OSError that names the file."""
     try:
         yield
     except Exception as error:

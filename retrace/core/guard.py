@@ -1,9 +1,9 @@
 """A stage's guard: one run at a time, and nothing may change under it.
 
-DVC records code and params when a stage ends, so an edit made while it runs would be recorded as if it had run (DVC
-issue 11058). The guard remembers what the stage started from, before the stage reads any of it, and fails at the end if
-its content is another. A lock on a file tells a second run who is first; the system lets go of it when the process
-ends, however it ends. A signal that asks a stage to stop ends it in a line.
+DVC records code and params when a stage ends, so an edit made while it runs would be recorded as if it had been run
+(DVC issue 11058). The guard remembers what the stage started from, before the stage reads any of it, and fails at the
+end if that has changed. A file lock keeps a second run out and names the first; the system releases it when the process
+ends, however it ends. A signal that asks a stage to stop ends it with one line.
 """
 
 import fcntl
@@ -30,9 +30,9 @@ from retrace.core.settings import file_of, read_params, values_of
 LOCKS = Path(".retrace/locks")
 CODE = ("stages", "retrace")
 PAUSE = 0.2  # seconds between two looks at a lock or a process
-STARTING = 0.01  # seconds that Python takes at least before it reads a file of ours; how finely processes are timed
+STARTING = 0.01  # seconds before Python reads the first of our files, at least; the resolution of process start times
 STOPPING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)  # kill, Slurm before the time limit, Ctrl-C
-AHEAD = 60  # seconds that a file server's clock may be ahead; what is from later is from before this clock was set back
+AHEAD = 60  # seconds that a file server's clock may be ahead; later times are from before this clock was set back
 Digests = dict[str, str]  # path → SHA-256 of the file
 
 
@@ -41,12 +41,12 @@ class Holder:
     """The process that a lock names."""
 
     path: Path  # of the lock
-    process: int  # 0 for the moment between locking and writing
+    process: int  # 0 between locking and writing
     host: str
 
 
 def take(path: Path) -> TextIO | None:
-    """Lock a file and write there who holds it, until it is closed; None where another process holds it."""
+    """Lock a file until it is closed, and write the holder into it; None where another process holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         lock = path.open("a+")
@@ -55,7 +55,7 @@ def take(path: Path) -> TextIO | None:
         except BlockingIOError:
             lock.close()
             return None
-        with suppress(FileNotFoundError):  # where whoever held it removed it after it was opened here
+        with suppress(FileNotFoundError):  # if the former holder removed it after it was opened here
             if os.path.samestat(path.stat(), os.fstat(lock.fileno())):
                 lock.truncate(0)
                 lock.write(f"{os.getpid()} {socket.gethostname()}")
@@ -65,18 +65,18 @@ def take(path: Path) -> TextIO | None:
 
 
 def holder(path: Path) -> Holder | None:
-    """Who holds a lock, by what it says itself; None where nobody does."""
+    """The holder that a lock names; None where nobody holds it."""
     with path.open() as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             process, _, host = lock.read().strip().partition(" ")
-            return Holder(path, int(process) if process.isdigit() else 0, host)
+            return Holder(path, int(process) if process.isdecimal() else 0, host)
     return None
 
 
 def running() -> list[Holder]:
-    """Who holds the lock of each guarded run that goes on in this folder or in the workspace of a study."""
+    """The holders of all guarded runs in progress in this folder and in the workspaces of studies."""
     folders = [Path(), *Path().glob(".retrace/studies/*")]
     locks = sorted(path for folder in folders for path in folder.glob(f"{LOCKS}/*.lock"))
     return [found for path in locks if (found := holder(path)) is not None]
@@ -91,7 +91,7 @@ class Guard:
     settings: Mapping[str, Any]  # by dotted key, as the stage read them
 
     def digest(self) -> str:
-        """A digest of what the outcome depends on: settings, input files and the code that is loaded by now."""
+        """A digest of what the outcome depends on: settings, input files and the code loaded so far."""
         settings = json.dumps(self.settings, sort_keys=True)
         files = [f"{path} {digest}" for path, digest in self.inputs.items()]
         files += [f"{path} {self.code.get(path)}" for path in _loaded()]
@@ -100,11 +100,11 @@ class Guard:
 
 @contextmanager
 def guarded(name: str, inputs: Collection[Path], settings: Mapping[str, Any]) -> Iterator[Guard]:
-    """Hold the lock called `name`; raise an InputError if an input is damaged, or if an input, a setting or code is
-    another at the end.
+    """Hold the lock called `name`; raise InputError if an input is damaged, or if inputs, settings or code changed
+    meanwhile.
 
-    `settings` are those values of params.yaml and data/params.yaml that the stage depends on, by dotted key, as it
-    read them. Inputs are to be read within, not before. A signal that asks to stop raises Interrupted.
+    `settings` are the values of params.yaml and data/params.yaml that the stage depends on, by dotted key, as it read
+    them. Inputs must be read inside the block. A signal that asks to stop raises Interrupted.
     """
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -127,7 +127,7 @@ def guarded(name: str, inputs: Collection[Path], settings: Mapping[str, Any]) ->
 
 @contextmanager
 def handled(handler: Callable[[int, FrameType | None], object], signals: Collection[int] = STOPPING) -> Iterator[None]:
-    """Have a function handle signals meanwhile; in another thread than the main one, which gets none, do nothing."""
+    """Let a function handle signals meanwhile; outside the main thread, which alone gets signals, do nothing."""
     is_main = threading.current_thread() is threading.main_thread()
     before = {number: signal.signal(number, handler) for number in (signals if is_main else ())}
     try:
@@ -138,9 +138,9 @@ def handled(handler: Callable[[int, FrameType | None], object], signals: Collect
 
 
 def _require_undamaged(inputs: Digests) -> None:
-    """Raise InputError for an input that is another than when its folder was written, and have DVC look at it again.
+    """Raise InputError for an input that is not as it was written, and make DVC look at it again.
 
-    DVC takes a file for unchanged as long as its time and size are.
+    DVC takes a file to be unchanged as long as its time and size are.
     """
     for sums in (Path(path) for path in inputs if Path(path).name == SUMS):
         wrong = damaged(sums.parent, inputs)
@@ -157,14 +157,14 @@ def _lock(name: str) -> TextIO:
     path = LOCKS / f"{name}.lock"
     while (lock := take(path)) is None:
         other = holder(path)
-        if other is not None:  # else somebody only looked who holds it
+        if other is not None:  # else `holder` had it for a moment
             who = f" as process {other.process}" if other.process else ""
             raise InputError(f"{name} is already running here{who}")
     return lock
 
 
 def _changed_while_starting() -> list[str]:
-    """Loaded modules whose files changed since this process began, which may have read what was there before."""
+    """Loaded modules whose files changed since this process began, and which may be loaded from older content."""
     if not sys.platform.startswith("linux"):
         return []
     began = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
@@ -175,7 +175,7 @@ def _changed_while_starting() -> list[str]:
 
 
 def _changed_settings(settings: Mapping[str, Any]) -> list[str]:
-    """Which of the settings that were read are others by now."""
+    """The settings whose values have changed since they were read."""
     now = values_of(read_params(), settings) if settings else {}
     return [f"{file_of(key)}: {key}" for key, value in settings.items() if now[key] != value]
 

@@ -1,12 +1,12 @@
-"""A data source's folder: the same names whatever the source, so every reader is the same.
+"""The names of files in a data source's folder, which are the same for every source.
 
 text/wiki.{train,valid,test}.tokens   sst2/{train,dev}.tsv   squad/{train,dev}.json   card.json
 
 A task may have a test split too, in sst2/test.tsv, squad/test.json or a further task's test.jsonl. Further tasks lie
 beside the sources and go with any of them, in data/classification and data/question_answering.
 
-Models to start from lie in data/model (pretraining) and data/checkpoints (tuning methods that start from another):
-weights, config and tokenizer of each, and where they are from, as `stages.sources.model` writes it down.
+Models to start from lie in data/model (for pretraining) and data/checkpoints (for methods that start from another
+model): weights, config, tokenizer and, in source.json, their origin.
 """
 
 from pathlib import Path
@@ -21,7 +21,7 @@ DATA = Path("data")
 TASKS = DATA / "classification"
 QUESTIONS = DATA / "question_answering"
 OWN = DATA / "own"  # the user's files
-ON_TEST = "-test"  # ends the name of a task's figures on its test set
+ON_TEST = "-test"  # suffix of a task's name for its figures on the test set
 CHECKPOINT = DATA / "model"
 FACTS = "source.json"
 
@@ -37,38 +37,38 @@ def running_text(folder: Path) -> Path:
 
 
 def task_folder(task: str, data: Path = DATA) -> Path:
-    """What is known of a classification task: its classes and, of all but SST-2, its examples."""
+    """The folder of a classification task: its classes and, except for SST-2, its examples."""
     return data / TASKS.name / task
 
 
 def sentences_path(folder: Path, part: str, task: str = "sst2") -> Path:
-    """Labelled texts of `train`, `dev` or `test`: SST-2's in the source's folder, another task's beside the sources."""
+    """Labelled texts of `train`, `dev` or `test`: SST-2's in the source's folder, other tasks' beside the sources."""
     return folder / task / f"{part}.tsv" if task == "sst2" else task_folder(task, folder.parent) / f"{part}.jsonl"
 
 
 def questions_path(folder: Path, part: str, task: str = "squad") -> Path:
-    """Questions of `train`, `dev` or `test`: of SQuAD in the source's folder, of another set beside the sources."""
+    """Questions of `train`, `dev` or `test`: SQuAD's in the source's folder, other sets' beside the sources."""
     return (folder / task if task == "squad" else folder.parent / QUESTIONS.name / task) / f"{part}.json"
 
 
 def card_path(task: str) -> Path:
-    """The card of a further task, of either kind."""
+    """The data card of a further task of either kind."""
     questions = QUESTIONS / task / "card.json"
     return questions if questions.is_file() else TASKS / task / "card.json"
 
 
 def on_test(task: str) -> str:
-    """What the figures of a task on its test set are called, beside those on its validation set."""
+    """The name under which a task's figures on its test set are kept."""
     return f"{task}{ON_TEST}"
 
 
 def has_test(folder: Path, task: str) -> bool:
-    """Whether a task has a test split beside the one that chooses the epoch; `folder` is the source's."""
+    """Whether a task has a test split besides the validation split; `folder` is the source's."""
     return any(path(folder, "test", task).is_file() for path in (sentences_path, questions_path))
 
 
 def splits_of(folder: Path, task: str) -> tuple[str, ...]:
-    """train, dev and, where the task has one, test."""
+    """train, dev and, if the task has one, test."""
     return ("train", "dev", "test") if has_test(folder, task) else ("train", "dev")
 
 
@@ -78,10 +78,10 @@ def named_checkpoint(name: str) -> Path:
 
 
 def checkpoint_facts(folder: Path = CHECKPOINT) -> dict[str, Any]:
-    """What `model.checkpoint` names, and what its card says; `from` is null where there is none."""
+    """The origin of a checkpoint and what its card says; `from` is null where there is none."""
     return read_json(folder / FACTS)
 
 
 def given_checkpoint() -> Path | None:
-    """The folder of the model that pretraining starts from; None where it starts from random weights."""
+    """The folder of the model that pretraining starts from; None for random weights."""
     return None if checkpoint_facts()["from"] is None else CHECKPOINT

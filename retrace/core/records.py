@@ -1,4 +1,4 @@
-"""Files of json that one stage writes and others read, as typed records; and where and when a result was made."""
+"""Typed records of the json files that stages hand to each other; and where and when a result was made."""
 
 import os
 import platform
@@ -26,34 +26,34 @@ from retrace.core.files import read_object, write_json
 from retrace.core.paths import PROJECT
 
 STAGES = Path("reports/runs/stages")
-SOURCES = Path("reports/sources")  # apart from these: studies depend on them, and some need no text
+SOURCES = Path("reports/sources")  # a folder of its own, as studies depend on the one above
 LIBRARIES = ("torch", "transformers", "tokenizers", "numpy")
 WRITTEN = (":!*dvc.lock", ":!*reports/*")  # by the pipeline itself while it runs
 
 
 class Record(BaseModel):
-    """A json object with typed keys, in the order of the fields; a field is left out where it has its default.
+    """A json object with typed keys, in the order of the fields; fields with default values are left out.
 
-    `SPREAD` may name a field that is a mapping: its entries stand in the file beside the other keys.
+    `SPREAD` may name a field that is a mapping: in the file its entries stand beside the other keys.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     SPREAD: ClassVar[str] = ""
 
     def to_json(self) -> dict[str, Any]:
-        """The object as the file has it."""
+        """The object as it is in the file."""
         return self.model_dump(exclude_defaults=True)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        """The record of such an object."""
+        """The record in an object read from a file."""
         return cls.model_validate(values, context=Path)
 
     @classmethod
     def read(cls, path: Path) -> Self:
         """The record in a file.
 
-        Raises FileNotFoundError where there is none, InputError naming the first key that is not as expected.
+        Raises FileNotFoundError where it is absent, InputError naming the first key that is not as expected.
         """
         try:
             return cls.from_json(read_object(path))
@@ -65,7 +65,7 @@ class Record(BaseModel):
     @classmethod
     def _gather(cls, values: Any, info: ValidationInfo) -> Any:
         if not cls.SPREAD or info.context is not Path or not isinstance(values, dict):
-            return values  # made by code and not read
+            return values  # made by code, not read from a file
         gathered = {name: value for name, value in values.items() if name not in cls.model_fields}
         return {name: value for name, value in values.items() if name in cls.model_fields} | {cls.SPREAD: gathered}
 
@@ -88,14 +88,14 @@ class Origin(Record):
 
 
 class StageRecord(Record):
-    """Time of a stage that trains nothing: reports/runs/stages/*.json and reports/sources/*.json."""
+    """Time of a stage without training: reports/runs/stages/*.json and reports/sources/*.json."""
 
     seconds: float
     origin: Origin
 
 
 class RunRecord(Record):
-    """Time and memory of one training run, over all processes where nothing else is said: reports/runs/**.json.
+    """Time and memory of one training run, over all processes unless noted: reports/runs/**.json.
 
     They vary from run to run, so they are kept apart from metrics.
     """
@@ -105,7 +105,7 @@ class RunRecord(Record):
     tokens_per_second: int
     waiting_percent: float  # of the seconds, waiting for data
     teraflops_per_second: float
-    utilisation_percent: float | None  # of the devices' peak; None where that is not known
+    utilisation_percent: float | None  # of the devices' peak; None where the peak is unknown
     peak_memory_mib: int  # of this process
     gpu_memory_mib: int | None  # of this process; None without a GPU
     parameters: int
@@ -118,7 +118,7 @@ class RunRecord(Record):
 
 
 def find_origin(device: str | None = None) -> Origin:
-    """The origin of what is made now; `device` is the name of a GPU."""
+    """The origin of a result made now; `device` is the name of the GPU, if one computes."""
     changes = try_git("status", "--porcelain", "--untracked-files=no", "--", ".", *WRITTEN, folder=PROJECT)
     return Origin(
         commit=try_git("rev-parse", "HEAD", folder=PROJECT),
@@ -131,7 +131,7 @@ def find_origin(device: str | None = None) -> Origin:
 
 @contextmanager
 def timed(stage: str, is_main: bool = True, folder: Path = STAGES) -> Iterator[None]:
-    """Write the time of a stage to `folder` when it is done; of several processes one writes."""
+    """Write the time of a stage to `folder` when it is done, from the main process."""
     start = time.perf_counter()
     yield
     if is_main:
@@ -140,7 +140,7 @@ def timed(stage: str, is_main: bool = True, folder: Path = STAGES) -> Iterator[N
 
 
 def installed(library: str) -> str:
-    """The version of a library that is installed, or "missing"."""
+    """The version of an installed library, or "missing"."""
     try:
         return version(library)
     except PackageNotFoundError:
@@ -148,9 +148,9 @@ def installed(library: str) -> str:
 
 
 def git(*arguments: str, folder: Path = Path()) -> str:
-    """What git prints in a folder, without the last line break.
+    """The output of git in a folder, without the last line break.
 
-    Raises InputError where there is no git, or it fails.
+    Raises InputError where git is absent or fails.
     """
     try:
         done = subprocess.run(("git", *arguments), cwd=folder, capture_output=True, text=True, check=False)
@@ -163,7 +163,7 @@ def git(*arguments: str, folder: Path = Path()) -> str:
 
 
 def try_git(*arguments: str, folder: Path = Path()) -> str | None:
-    """The same; None where there is no git, or it fails."""
+    """The same; None where git is absent or fails."""
     try:
         return git(*arguments, folder=folder)
     except InputError:
@@ -171,7 +171,7 @@ def try_git(*arguments: str, folder: Path = Path()) -> str | None:
 
 
 def _processor() -> str:
-    """The processor's name; Linux has it in a file."""
+    """The processor's name."""
     path = Path("/proc/cpuinfo")
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))

@@ -1,8 +1,8 @@
 """params.yaml and data/params.yaml, read strictly into frozen classes.
 
 A `Section` is a part of the files, such as `pretrain`. A `Params` is all that one stage reads: its fields are the keys
-that dvc.yaml lists under `params:` of that stage. What is wrong ends in an `InputError` of one line that names the
-file, the key, the value and what is allowed.
+that dvc.yaml lists under `params:` for that stage. Errors are `InputError`s of one line that name the file, the key,
+the value and what is allowed.
 
 Model families, fine-tuning methods and metrics are plug-ins: the name in params.yaml is that of a file in their folder.
 """
@@ -27,10 +27,10 @@ from retrace.core.files import read_text
 from retrace.core.paths import PROJECT
 
 PARAMS, DATA_PARAMS = Path("params.yaml"), Path("data/params.yaml")
-# Of data/params.yaml; all others are of params.yaml.
+# The keys of data/params.yaml; all others are in params.yaml.
 DATA_KEYS = ("sample", "files", "hub", "classification", "question_answering", "checkpoints")
-LARGEST_SEED = 2**32 - 1  # that NumPy takes
-MOST_VALUES = 100_000  # of a file, which has a few hundred
+LARGEST_SEED = 2**32 - 1  # of NumPy
+MOST_VALUES = 100_000  # in a file; ours have a few hundred
 _NAMED = re.compile(r"\$\{(?:item\.)?([\w.]+)\}")  # as in dvc.yaml
 
 T = TypeVar("T")
@@ -44,27 +44,27 @@ Precision = Literal["auto", "fp32", "bf16"]  # auto: bf16 where the hardware is 
 DataSource = Literal["sample", "files", "hub"]
 MaskReplacement = Literal["mask", "80-10-10"]
 
-SHORTEST_PAIR = 16  # tokens; a block or a document that is shorter holds no two sentences
+SHORTEST_PAIR = 16  # tokens; shorter blocks or documents hold no two sentences
 
 
 class Section(BaseModel):
-    """Keys and values under one key; unknown keys are errors, and no value is converted but a whole number to float."""
+    """Keys and values under one key; unknown keys are errors, and only whole numbers are converted, to float."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class Params(Section):
-    """What a stage reads. A field's name, or its alias, is the key as dvc.yaml has it under `params:`.
+    """What a stage reads. A field's name, or its alias, is the key as in dvc.yaml under `params:`.
 
-    Such an alias is `pretrain.block_size`, `methods.${item.method}` or `data/params.yaml:sample`; `params.yaml:` stands
-    for the whole file.
+    Aliases are such as `pretrain.block_size`, `methods.${item.method}` and `data/params.yaml:sample`; `params.yaml:` is
+    the whole file.
     """
 
     _settings: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     @classmethod
     def read(cls, params: Mapping[str, Any] | None = None, **item: str) -> Self:
-        """Read and check them; `item` names what dvc.yaml calls `${item.…}`.
+        """Read and check the settings; `item` gives the values of `${item.…}` in dvc.yaml.
 
         Raises InputError where a key is missing, a value is wrong, or two do not go together.
         """
@@ -82,7 +82,7 @@ class Params(Section):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The values as they were read, by key; what the guard compares at the end of a stage."""
+        """The values as they were read, by key, which the guard compares at the end of a stage."""
         return self._settings
 
 
@@ -93,9 +93,9 @@ def read_params(folder: Path = Path()) -> dict[str, Any]:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """A file of keys and values, as DVC reads it (YAML 1.2, where 5e-4 is a number).
+    """The keys and values in a file, as DVC reads it (YAML 1.2, where 5e-4 is a number).
 
-    Raises FileNotFoundError where it is absent, InputError where it is none.
+    Raises FileNotFoundError where the file is absent, InputError where it is not YAML or has no keys and values.
     """
     text = read_text(path)
     try:
@@ -122,10 +122,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def _require_plain(path: Path, params: Any) -> None:
-    """Raise InputError where an alias (*name) stands for itself, or aliases of aliases for more than anyone writes.
-
-    Keys of several values are refused, too.
-    """
+    """Raise InputError where aliases (*name) expand to too many values, or without end, or a key is not a scalar."""
     count, waiting = 0, [params]
     while waiting:
         value = waiting.pop()
@@ -142,12 +139,12 @@ def _require_plain(path: Path, params: Any) -> None:
 
 
 def file_of(key: str) -> Path:
-    """The file that a key stands in."""
+    """The file that a key is in."""
     return DATA_PARAMS if key.partition(".")[0] in DATA_KEYS else PARAMS
 
 
 def section(params: Mapping[str, Any], key: str) -> Any:
-    """The value under a dotted key; the message of an InputError says what there is in its place."""
+    """The value under a dotted key; raises InputError, which says what is there instead, where it is missing."""
     if key == str(PARAMS):
         return {name: value for name, value in params.items() if name not in DATA_KEYS}
     value: Any = {name: each for name, each in params.items() if file_of(str(name)) == file_of(key)}
@@ -170,24 +167,24 @@ def build(kind: type[T], params: Mapping[str, Any], key: str, file: Path | None 
 @overload
 def build(kind: Any, params: Mapping[str, Any], key: str, file: Path | None = None) -> Any: ...
 def build(kind: Any, params: Mapping[str, Any], key: str, file: Path | None = None) -> Any:
-    """The value under a dotted key of the settings, or under a key of another `file`, checked against a type."""
+    """The value under a dotted key of the settings, or under a key of another `file`, validated as a type."""
     value = section(params, key) if file is None else params[key]
     return _validated(kind, value, key, file or file_of(key))
 
 
 def build_file(kind: type[T], path: Path) -> T:
-    """The whole of a file, checked against a `Section` or a dataclass."""
+    """A whole file, validated as a `Section` or a dataclass."""
     return _validated(kind, read_yaml(path), "", path)
 
 
 def require(holds: bool, field: str, value: object, allowed: str) -> None:
-    """Raise what pydantic and `build` turn into a line of the usual form, unless `holds`."""
+    """Unless `holds`, raise the error that pydantic and `build` turn into one line of the usual form."""
     if not holds:
         raise ValueError(f"{field}: {shown(value)} is not allowed; {allowed}")
 
 
 def require_one_of(allowed: Collection[str], name: str, key: str) -> None:
-    """Raise InputError unless the name under a key of the settings is allowed."""
+    """Raise InputError unless the name given under a key of the settings is allowed."""
     if name not in allowed:
         expected = f"one of {', '.join(allowed)}" if allowed else "none, as there are none"
         raise InputError(f"{file_of(key)}: {key}: {name!r} is not allowed; expected {expected}")
@@ -200,16 +197,16 @@ def plugin_names(package: str) -> list[str]:
 
 
 def load_plugin(package: str, name: str, key: str) -> ModuleType:
-    """Import the module called `name` of a package.
+    """Import the module called `name` from a package.
 
-    Raises InputError, which names `key` of params.yaml, where there is none.
+    Raises InputError, which names the `key` of params.yaml, where there is none.
     """
     require_one_of(plugin_names(package), name, key)
     return importlib.import_module(f"{package}.{name}")
 
 
 def constants_of(package: str, name: str) -> dict[str, Any]:
-    """The constants of a module of a package, read from its source, as to import it may take seconds."""
+    """The constants of a module in a package, parsed from its source, as importing it may take seconds."""
     tree = ast.parse(read_text(PROJECT / package.replace(".", "/") / f"{name}.py"))
     found = {}
     for line in tree.body:
@@ -220,7 +217,7 @@ def constants_of(package: str, name: str) -> dict[str, Any]:
 
 
 def shown(value: Any) -> str:
-    """A value in YAML's words."""
+    """A value as in YAML."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     return repr(list(value)) if isinstance(value, tuple) else repr(value)
@@ -228,8 +225,8 @@ def shown(value: Any) -> str:
 
 def _validated(kind: Any, value: Any, key: str, file: Path, keys: Mapping[str, str] | None = None) -> Any:
     """The value as `kind`; `keys` gives the keys of a stage's fields, by their names in dvc.yaml."""
-    extra = None if isinstance(kind, type) and issubclass(kind, BaseModel) else "forbid"  # else each class says it
-    try:  # as json, in which a list may become a tuple while nothing else is converted
+    extra = None if isinstance(kind, type) and issubclass(kind, BaseModel) else "forbid"  # models have their own
+    try:  # as json, where pydantic's strict mode lets a list become a tuple and converts nothing else
         return TypeAdapter(kind).validate_json(json.dumps(value, default=str), strict=True, extra=extra)
     except ValidationError as error:
         problems = [_problem(schema_of(kind), value, each) for each in error.errors()]
@@ -241,10 +238,10 @@ def _validated(kind: Any, value: Any, key: str, file: Path, keys: Mapping[str, s
 
 
 def _problem(schema: Any, value: Any, error: Any) -> tuple[list[str], str]:
-    """The steps from a value to where pydantic found an error, and what is wrong there."""
+    """The path from a value to where pydantic found an error, and what is wrong there."""
     place: list[Any] = []
     for part in error["loc"]:
-        with suppress(LookupError, TypeError):  # a part that is no step names one of several types
+        with suppress(LookupError, TypeError):  # parts that name one of several types are no steps
             value = value[part]
             place.append(part)
     steps = [f"[{part}]" if isinstance(part, int) else part for part in place]
@@ -260,7 +257,7 @@ def _problem(schema: Any, value: Any, error: Any) -> tuple[list[str], str]:
 
 
 def schema_of(kind: Any) -> dict[str, Any]:
-    """The JSON schema of a type, with each reference replaced by what it refers to."""
+    """The JSON schema of a type, with all references resolved."""
     whole = TypeAdapter(kind).json_schema()
 
     def resolved(part: Any) -> Any:
@@ -275,7 +272,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
 
 
 def within(schema: Mapping[str, Any], place: Iterable[Any]) -> Mapping[str, Any]:
-    """The part of a JSON schema that is of the value at a place; empty where nothing is said of it."""
+    """The part of a JSON schema for the value at a path; empty where there is none."""
     for part in place:
         found: list[Any] = []
         for each in schema.get("anyOf", [schema]):
@@ -285,7 +282,7 @@ def within(schema: Mapping[str, Any], place: Iterable[Any]) -> Mapping[str, Any]
 
 
 def allowed_values(schema: Mapping[str, Any]) -> str:
-    """Which values a JSON schema allows, in plain English."""
+    """The values that a JSON schema allows, in plain English."""
     if "anyOf" in schema:
         return " or ".join(allowed_values(each) for each in schema["anyOf"])
     if "enum" in schema or "const" in schema:
@@ -307,7 +304,7 @@ def _limits(schema: Mapping[str, Any]) -> str:
     return ""
 
 
-_NAMES = {  # of a JSON type, and in a list
+_NAMES = {  # of a JSON type: alone, and in a list
     "number": ("a number", "numbers"),
     "integer": ("a whole number", "whole numbers"),
     "boolean": ("true or false", "true or false"),
@@ -325,6 +322,6 @@ _LIMITS = {
 
 
 def _filled(name: str, params: Mapping[str, Any], item: Mapping[str, str]) -> str:
-    """A key of dvc.yaml with its variables filled in, without the file that it stands in."""
+    """A key of dvc.yaml with its variables filled in, without the file's name."""
     key = _NAMED.sub(lambda match: str(item[match[1]] if match[1] in item else section(params, match[1])), name)
     return str(PARAMS) if key == f"{PARAMS}:" else key.removeprefix(f"{DATA_PARAMS}:")

@@ -1,4 +1,4 @@
-"""Names and numbers of a saved model's parameters, read from the files' headers without loading the weights."""
+"""Names and sizes of a saved model's parameters, read from the files' headers without loading the weights."""
 
 import math
 from collections import Counter
@@ -14,7 +14,7 @@ INDEX = "model.safetensors.index.json"  # where the weights are in several files
 
 
 def parameters_by_module(folder: Path) -> dict[str, int]:
-    """The number of parameters of each module of the model saved in `folder`; each layer is a module of its own.
+    """The number of parameters of each module of the model saved in `folder`; each layer is one module.
 
     Tied weights are saved, and so counted, once. Raises InputError where a file of weights is missing.
     """
@@ -29,32 +29,24 @@ def parameters_by_module(folder: Path) -> dict[str, int]:
 
 
 def weight_files(folder: Path) -> list[str]:
-    """The names of the model's weight files in `folder`, whether or not they exist."""
+    """The names of the model's weight files in `folder`, whether or not they exist.
+
+    Raises InputError where an index lists no files, or files outside the folder.
+    """
     index = folder / INDEX
-    return sorted({*_weight_map(index).values()}) if index.is_file() else [FILE]
-
-
-def weight_names(folder: Path) -> list[str]:
-    """The names of all weights of the model saved in `folder`."""
-    if (folder / INDEX).is_file():
-        return list(_weight_map(folder / INDEX))
-    with safe_open(folder / FILE, framework="numpy") as weights:
-        return list(weights.keys())
-
-
-def _weight_map(index: Path) -> dict[str, str]:
-    """The file of each weight, by the weight's name."""
+    if not index.is_file():
+        return [FILE]
     found = read_object(index).get("weight_map")
     if not isinstance(found, dict) or not found:
         raise InputError(f"{index}: no weight_map")
     for name in found.values():
         if not isinstance(name, str) or Path(name).name != name:
             raise InputError(f"{index}: weight_map: {name!r} is not allowed; expected files beside it")
-    return found
+    return sorted({*found.values()})
 
 
 def require_whole(path: Path) -> None:
-    """Raise InputError where a file of weights is no safetensors, or not all of one; only its header is read."""
+    """Raise InputError where a file is not safetensors or is cut short; only its header is read."""
     try:
         with safe_open(path, framework="numpy"):
             return

@@ -12,13 +12,13 @@ modeling_llama.apply_rotary_pos_emb = rotated
 modeling_llama.LlamaRotaryEmbedding.forward = signed(modeling_llama.LlamaRotaryEmbedding.forward)
 
 OBJECTIVE = "causal"
-OPTIONS = ("kv_heads", "rope_theta")  # the settings of `model` that it has and others do not
-DROPOUT_LAYERS = False  # none that a task's own dropout could set; model.dropout is that of attention weights
+OPTIONS = ("kv_heads", "rope_theta")  # settings of `model` that not every family has
+DROPOUT_LAYERS = False  # none for a task's dropout to set; model.dropout is that of attention weights
 # Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
 ATTENTION = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj")
 OUTPUTS = ("self_attn.o_proj", "mlp.down_proj")
 ROPE_THETA = 500_000.0  # of Llama 3
-# LlamaForQuestionAnswering has another name for its body than the other heads; unmapped, the body would stay random.
+# LlamaForQuestionAnswering names its body differently from the other heads; unmapped, the body would stay random.
 KEY_MAPPING = {"spans": {r"^model\.": "transformer."}}
 
 

@@ -15,12 +15,12 @@ modeling_modernbert.apply_rotary_pos_emb = rotated
 modeling_modernbert.ModernBertRotaryEmbedding.forward = signed(modeling_modernbert.ModernBertRotaryEmbedding.forward)
 
 OBJECTIVE = "masked"
-OPTIONS = ("rope_theta",)  # the settings of `model` that it has and others do not
+OPTIONS = ("rope_theta",)  # settings of `model` that not every family has
 # Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
 ATTENTION = ("attn.Wqkv", "attn.Wo")
 OUTPUTS = ("attn.Wo", "mlp.Wo")
-# Of a new classifier's weights, as BERT has it. In transformers it is 1/√width: narrow models then start at losses of
-# 0.8 to 1.6 nats for two classes, and the worse the start, the worse the end.
+# Of a new classifier's weights, as in BERT. transformers' 1/√width makes narrow models start at losses of 0.8 to 1.6
+# nats for two classes, and the worse the start, the worse the end.
 CLASSIFIER_STD = 0.02
 
 
@@ -48,7 +48,7 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> ModernBertCo
 
 
 class LastLayer(modeling_modernbert.ModernBertEncoderLayer):
-    """The last layer, which may be computed at scored positions only."""
+    """The last layer, which can compute scored positions only."""
 
     def forward(
         self, hidden_states: Tensor, attention_mask: Tensor | None = None, position_embeddings: Any = None,

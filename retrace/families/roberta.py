@@ -31,7 +31,7 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> RobertaConfi
 
 
 def longest_input(config: PreTrainedConfig) -> int:
-    """The most tokens that the model accepts, which is fewer than it has positions."""
+    """The most tokens that the model accepts, fewer than its positions."""
     return config.max_position_embeddings - config.pad_token_id - 1
 
 

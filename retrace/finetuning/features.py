@@ -1,6 +1,6 @@
-"""Features of a frozen body: what the head reads of its output, computed once for all epochs and evaluations.
+"""Features of a frozen body, that is the part of its output that the head reads, computed once for all epochs.
 
-As in the feature-based approach of Devlin et al. 2018, section 5.3, a body of which nothing is trained has no dropout.
+As in the feature-based approach of Devlin et al. 2018, section 5.3, a frozen body has no dropout.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,23 +19,23 @@ from retrace.compute.device import Device
 from retrace.finetuning.task import Example, Task, Tensors, outputs
 from retrace.models.heads import in_body, text_vector
 
-MOST = 2**32  # bytes; where features would take more, the body computes them anew for every batch
+MOST = 2**32  # bytes of features; if they take more, the body computes them anew for every batch
 
 Parts = Mapping[str, Sequence[Example]]
 
 
 class Lookup(nn.Module):
-    """Stands for a body: tokens are numbers of features, which it returns as the last layer's output."""
+    """Takes the place of a body: its tokens are indices of features, which it returns as the last layer's output."""
 
     def __init__(self, features: Tensor, pooler: nn.Module | None) -> None:
         super().__init__()
-        self._features = (features,)  # no buffer, which processes would send each other
+        self._features = (features,)  # not a buffer, which processes would synchronize
         self.pooler = pooler  # BERT's, which belongs to the head
 
     def forward(self, input_ids: Tensor, **_: Any) -> BaseModelOutputWithPoolingAndCrossAttentions:
-        """Numbers (B, T) → hidden states (B, T, C)."""
+        """Indices (B, T) → hidden states (B, T, C)."""
         (features,) = self._features
-        numbers = input_ids.clamp(max=len(features) - 1)  # padding is the tokenizer's, which may be any number
+        numbers = input_ids.clamp(max=len(features) - 1)  # the tokenizer's padding id may be larger
         hidden: Any = functional.embedding(numbers, features)
         pooled = None if self.pooler is None else self.pooler(hidden)
         return BaseModelOutputWithPoolingAndCrossAttentions(last_hidden_state=hidden, pooler_output=pooled)
@@ -45,11 +45,11 @@ class Lookup(nn.Module):
 def computed_once(
     task: Task[Example], model: nn.Module, parts: Parts[Example], batch_size: int, device: Device
 ) -> Iterator[Parts[Example]]:
-    """The parts of the data with numbers of features in place of ids, and a `Lookup` in place of the model's body.
+    """The parts of the data with indices of features in place of ids, and a `Lookup` in place of the model's body.
 
-    Neither is changed where something in the body is trained, the head reads more than the last layer's output, the
-    features would take more than MOST bytes, or processes share the weights. Else every process computes its share of
-    the features and holds all of them.
+    Nothing is replaced if something in the body is trained, the head reads more than the last layer's output, the
+    features would take more than MOST bytes, or the weights are sharded. Every process computes a share of the features
+    and holds all of them.
     """
     body = cast(PreTrainedModel, model if isinstance(model, PreTrainedModel) else model.body)
     base = cast(nn.Module, body.base_model)
@@ -86,7 +86,7 @@ def _features(
     task: Task[Example], model: nn.Module, body: PreTrainedModel, part: Sequence[Example], batch_size: int,
     device: Device,
 ) -> list[np.ndarray]:  # fmt: skip
-    """The vectors of each example, (N, C), from a forward pass in the batches in which `predict` makes it."""
+    """The vectors of each example, (N, C), from forward passes in the same batches as in `predict`."""
     seen: list[Tensor] = []
     hook = cast(nn.Module, body.base_model).register_forward_hook(lambda *call: seen.append(call[2].last_hidden_state))
 
@@ -104,7 +104,7 @@ def _features(
 
 
 def _numbered(task: Task[Example], parts: Parts[Example]) -> Parts[Example]:
-    """The examples with the numbers of their vectors in place of ids."""
+    """The examples with the indices of their vectors in place of ids."""
     first, numbered = 0, {}
     for name, part in parts.items():
         numbered[name] = []

@@ -18,8 +18,8 @@ from retrace.finetuning.settings import MethodSettings, method_settings
 from retrace.models.heads import Head, in_body, make_model, read_config, read_model, set_dropout
 
 PRETRAINED = Path("models/pretrained")
-FILE = "trained.safetensors"  # the weights that a method trains, where these are not all
-SPREAD = 1e-2  # standard deviation of an adapter's initial weights, truncated at two of them: section 3.6 of its paper
+FILE = "trained.safetensors"  # the weights that a method trains, if not all
+SPREAD = 1e-2  # standard deviation of an adapter's initial weights, truncated at two of them (section 3.6 of the paper)
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Method:
 
     @property
     def file(self) -> str:
-        """The name of the tuning."""
+        """The name of the file in retrace/methods."""
         return self.tuning.__name__.rpartition(".")[2]
 
     def tune(self, model: PreTrainedModel, head: Head) -> None:
-        """Choose the weights to train and add those of the method; without a `tune` it trains all there are."""
+        """Choose the weights to train and add those of the method; a method without `tune` trains all."""
         if hasattr(self.tuning, "tune"):
             self.tuning.tune(model, head, self.settings)
 
@@ -48,9 +48,9 @@ class Method:
         self, head: Head, folder: Path, seed: int, attention: str, classes: Sequence[str] = (),
         dropout: float | None = None,
     ) -> PreTrainedModel:  # fmt: skip
-        """The model to train: the checkpoint in `folder`, or random weights, under a head drawn from `seed`.
+        """The model to train: the checkpoint in `folder`, or random weights, with a head drawn from `seed`.
 
-        `dropout` is that of the checkpoint's layers, not of what the method adds.
+        `dropout` is for the checkpoint's layers, not for those that the method adds.
         """
         if getattr(self.tuning, "FROM_RANDOM", False):
             model = make_model(head, read_config(folder), seed, attention, classes)
@@ -63,27 +63,29 @@ class Method:
 
 
 def read_method(params: Mapping[str, Any], label: str, task: str | None = None) -> Method:
-    """The method as params.yaml sets it, for a task where one is given, or as by default where params.yaml is silent.
+    """The method as set in params.yaml, for a task if one is given; with default settings if it has no entry.
 
     Raises InputError where its settings are wrong or no file of retrace/methods has its name.
     """
     return Method(*method_settings(params, label, task))
 
 
-def is_new(model: PreTrainedModel, head: Head, name: str) -> bool:
-    """Whether a weight was not pretrained: a head's, except a language model's."""
-    return head != "language_model" and not in_body(model, name)
+def freeze_pretrained(model: PreTrainedModel, head: Head) -> None:
+    """Train only LoRA's weights and a new head; a language model's head is pretrained."""
+    for name, weight in model.named_parameters():
+        is_new = head != "language_model" and not in_body(model, name)
+        weight.requires_grad_("lora_" in name or is_new)
 
 
 def is_part(model: nn.Module) -> bool:
-    """Whether some weights are not trained."""
+    """Whether some weights are frozen."""
     return not all(weight.requires_grad for weight in model.parameters())
 
 
 def round_frozen(model: PreTrainedModel) -> None:
     """Store the body's frozen matrices in bf16, to which autocast would round them for every batch.
 
-    Only what is trained is saved, so nothing saved is rounded. Embeddings and norms stay: autocast does not round them.
+    Only trained weights are saved, so nothing saved is rounded. Autocast does not round embeddings and norms.
     """
     for module in cast(nn.Module, model.base_model).modules():
         if isinstance(module, nn.Linear) and not any(weight.requires_grad for weight in module.parameters()):
@@ -91,7 +93,7 @@ def round_frozen(model: PreTrainedModel) -> None:
 
 
 def save_trained(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) -> None:
-    """Write only those of the `weights`, by name, that the model trains."""
+    """Write those of the `weights`, by name, that are trained."""
     names = [name for name, weight in model.named_parameters() if weight.requires_grad]
     save_file({name: weights[name].cpu().contiguous() for name in names}, folder / FILE)
 
@@ -99,7 +101,7 @@ def save_trained(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) 
 def load_trained(model: nn.Module, folder: Path) -> None:
     """Load the weights that `save_trained` wrote into a model tuned by the same method.
 
-    Raises InputError where the file is missing or holds other weights than this model trains.
+    Raises InputError where the file is missing or has other weights than this model trains.
     """
     if not (folder / FILE).is_file():
         raise InputError(f"{folder / FILE}: no such file")
@@ -113,7 +115,7 @@ def load_trained(model: nn.Module, folder: Path) -> None:
 class Bottleneck(nn.Module):
     """An adapter (Houlsby et al. 2019): down-projection, swish, up-projection and a skip connection.
 
-    It is almost the identity at first.
+    Initially it is almost the identity.
     """
 
     def __init__(self, size: int, reduction: int) -> None:

@@ -1,8 +1,8 @@
-"""One cell of the fine-tuning matrix, a task by a method from a seed: train, and write predictions of every epoch.
+"""One cell of the fine-tuning matrix, a task with a method and a seed: train, and write the predictions of every epoch.
 
-The weights of one epoch are kept, and its predictions are scored: the epoch of the lowest validation loss, or the last.
-Epoch 0, before training, is never kept. A test set has predictions before training and of the kept weights only, and
-chooses nothing. A task computes no metric: it writes down what the model answered, and `stages.evaluate` scores it.
+The weights of one epoch are kept, that of the lowest validation loss or the last, and its predictions are scored. Epoch
+0, before training, is never kept. A test set plays no part in this choice; it is predicted before training and with the
+kept weights only. Tasks write predictions and compute no metrics: `stages.evaluate` scores them.
 """
 
 import argparse
@@ -29,29 +29,20 @@ from retrace.finetuning.method import is_part, read_method, round_frozen, save_t
 from retrace.finetuning.settings import INPUT_LENGTHS, FineTuneParams, FineTuneSettings, MethodSettings
 from retrace.finetuning.task import Example, Row, Task, Tensors, moved, predict
 from retrace.models.heads import check_length
-from retrace.results import grid
+from retrace.results import grid, predictions
 from retrace.results.grid import Cell, Kind
-from retrace.results.predictions import (
-    DRAWN,
-    LOSSES,
-    PREDICTIONS,
-    TEST_LOSSES,
-    TEST_PREDICTIONS,
-    UPDATES,
-    write_predictions,
-)
 from retrace.tokens.tokenizer import copy_tokenizer
 from retrace.training.checkpoint import Checkpointer
-from retrace.training.loop import Budget, Epoch, Run, train
+from retrace.training.loop import Epoch, Run, train
 from retrace.training.progress import Meter
 from retrace.training.throughput import Speed, named_out_of_memory, write_run_record
 
 LENGTHS = 6  # for which a model is compiled
-POOL = 100  # batches that are sorted by length together: 2% of padding on SST-2; a larger pool is less random
+POOL = 100  # batches that are sorted by length together: 2% padding on SST-2; a larger pool is less random
 
 
 def bucketed(lengths: Sequence[int], batch_size: int, generator: torch.Generator) -> list[list[int]]:
-    """Indices of all examples in batches of similar length, in random order; the last of a pool may be smaller."""
+    """The indices of all examples in batches of similar length, in random order; a pool's last may be smaller."""
     order = torch.randperm(len(lengths), generator=generator).tolist()
     batches = []
     for start in range(0, len(order), batch_size * POOL):
@@ -61,13 +52,13 @@ def bucketed(lengths: Sequence[int], batch_size: int, generator: torch.Generator
 
 
 class TaskObjective(Generic[Example]):
-    """A task's training examples for the training loop; a batch is a list of their numbers."""
+    """A task's training examples for the training loop; a batch is a list of their indices."""
 
     def __init__(self, task: Task[Example], settings: FineTuneSettings, seed: int) -> None:
         self._task, self._settings, self._seed = task, settings, seed
         examples = task.examples("train")
         order = torch.randperm(len(examples), generator=seeded(seed, "subset")).tolist()[: settings.max_train_examples]
-        self.drawn = sorted(order) if len(order) < len(examples) else None  # numbers; None for all
+        self.drawn = sorted(order) if len(order) < len(examples) else None  # indices; None for all
         self.examples: Sequence[Example] = [examples[index] for index in sorted(order)]
         self._lengths = [task.length(example) for example in self.examples]
         self.steps = len(self.batches(1))
@@ -107,17 +98,17 @@ class Tuned:
 
     kind: Kind
     rows: list[Row]  # with their epoch
-    losses: list[dict[str, Any]]  # `kept`: whether the weights are of this epoch
+    losses: list[dict[str, Any]]  # `kept`: whether this epoch's weights are kept
     speed: Speed
-    drawn: list[int] | None = None  # numbers of the training examples; None for all
-    tests: Sequence[Predicted] = ()  # before training and of the kept epoch
+    drawn: list[int] | None  # indices of the training examples; None for all
+    tests: Sequence[Predicted]  # before training and of the kept epoch
 
 
 def fine_tune(
     task: Task[Example], model: nn.Module, settings: FineTuneSettings, seed: int, device: Device, title: str,
     checkpointer: Checkpointer | None = None,
 ) -> Tuned:  # fmt: skip
-    """Train `model`, and leave it with the weights of the epoch that is kept."""
+    """Train `model`, and leave it with the weights of the kept epoch."""
     objective = TaskObjective(task, settings, seed)
     parts = {"train": objective.examples, "dev": task.examples("dev")}
     if task.has_test:
@@ -126,10 +117,10 @@ def fine_tune(
     with computed_once(task, model, parts, 2 * settings.batch_size, device) as computed:
         if computed is not parts:
             device = replace(device, compiler=None)  # a head alone gains nothing
-        before = time.monotonic() - began  # of features, which take the place of the body's part in every update
+        before = time.monotonic() - began  # the features' time, which replaces the body's in every update
         objective.examples = computed["train"]
-        budget = Budget(settings.epochs)
-        run = Run(title, model, objective, device, settings.optimizer, settings.lr, budget, checkpointer)
+        epochs, rate = settings.epochs, settings.lr
+        run = Run(title, model, objective, device, settings.optimizer, rate, epochs, checkpointer=checkpointer)
         recorder = _Recorder(task, run, computed, settings)
         speed = train(run, recorder.after_epoch)
         load_weights(model, run.kept)
@@ -168,7 +159,7 @@ class _Recorder(Generic[Example]):
         return predicted
 
     def tested(self, epoch: int) -> Predicted:
-        """Loss and predictions on the test set by the weights that the model has, which are those after `epoch`."""
+        """Loss and predictions on the test set with the model's weights, which are those after `epoch`."""
         loss, rows = self._answered("test", epoch)
         return {"loss": {"epoch": epoch, "loss": loss, "kept": epoch > 0}, "rows": rows}
 
@@ -182,21 +173,21 @@ class _Recorder(Generic[Example]):
 
 
 def write_tuned(path: Path, tuned: Tuned) -> None:
-    """Write the folder that `retrace.results.predictions` reads."""
+    """Write the folder read by `retrace.results.predictions`."""
     with atomic_folder(path, summed=True) as folder:
-        write_predictions(folder / PREDICTIONS, tuned.kind, tuned.rows)
-        write_json(folder / LOSSES, tuned.losses)
-        write_json(folder / UPDATES, tuned.speed.points)
+        predictions.write_predictions(folder / predictions.PREDICTIONS, tuned.kind, tuned.rows)
+        write_json(folder / predictions.LOSSES, tuned.losses)
+        write_json(folder / predictions.UPDATES, tuned.speed.points)
         if tuned.drawn is not None:
-            write_text(folder / DRAWN, f"{json.dumps(tuned.drawn)}\n")
+            write_text(folder / predictions.DRAWN, f"{json.dumps(tuned.drawn)}\n")
         if tuned.tests:
             rows = [row for tested in tuned.tests for row in tested["rows"]]
-            write_predictions(folder / TEST_PREDICTIONS, tuned.kind, rows)
-            write_json(folder / TEST_LOSSES, [tested["loss"] for tested in tuned.tests])
+            predictions.write_predictions(folder / predictions.TEST_PREDICTIONS, tuned.kind, rows)
+            write_json(folder / predictions.TEST_LOSSES, [tested["loss"] for tested in tuned.tests])
 
 
 def read_cell(task: str) -> Cell:
-    """The cell that the command line names; `task` is the default."""
+    """The cell named on the command line; `task` is the default."""
     parser = argparse.ArgumentParser(description="Fine-tune the pretrained model.")
     parser.add_argument("--task", default=task, help=f"{task} or a further task of data/params.yaml")
     parser.add_argument("--method", required=True, help="a file of retrace/methods: how the model is tuned")
@@ -210,7 +201,7 @@ def run_cell(
     """Fine-tune and write weights, predictions, losses and speed.
 
     `read_task(name, source, base, settings)` reads the task, from the data source and `folder`, for the model saved in
-    `base`. Raises InputError where examples are longer than the model reads.
+    `base`. Raises InputError where examples may be longer than the model's longest input.
     """
     method = read_method({"methods": {cell.method: params.entry}}, cell.method, cell.task)
     base, source, settings = method.base, source_folder(params.data), adjusted(params.task, method.settings)
@@ -222,7 +213,7 @@ def run_cell(
                 check_length(f"{cell.task}.{key}", length, base)
         task = read_task(cell.task, source, base, settings)
         started = method.start(task.head, base, cell.seed, device.attention, task.classes, settings.dropout)
-        if is_part(started) and device.bf16 and not device.sharded:  # sharded ones are gathered in bf16
+        if is_part(started) and device.bf16 and not device.sharded:  # sharded weights are gathered in bf16
             round_frozen(started)
         model = to_device(task.wrap(started), device)
         checkpointer = Checkpointer(name, guard.digest(), device)
@@ -233,15 +224,15 @@ def run_cell(
                 if is_part(model):
                     save_trained(model, weights, made)
                 else:
-                    model.save_pretrained(made, state_dict=weights)  # pyright: ignore[reportCallIssue] - they all have it
+                    model.save_pretrained(made, state_dict=weights)  # pyright: ignore[reportCallIssue] - all have it
                 copy_tokenizer(base, made)
             write_tuned(grid.PREDICTIONS / cell.path, tuned)
             write_run_record(grid.RUNS / cell.path.with_suffix(".json"), tuned.speed, device, model)
-    checkpointer.remove()  # not before the guard has found everything as it was
+    checkpointer.remove()  # only after the guard has found everything unchanged
 
 
 def adjusted(settings: FineTuneSettings, method: MethodSettings) -> FineTuneSettings:
-    """The task's settings with the method's own learning rate, epochs and optimizer."""
+    """The task's settings with the method's learning rate, epochs and optimizer."""
     optimizer = settings.optimizer.model_copy(update={"kind": method.optimizer or settings.optimizer.kind})
     epochs = math.ceil(round(settings.epochs * method.epochs_factor, 6))  # 10 × 1.1 is a little above 11
     return settings.model_copy(update={"lr": settings.lr * method.lr_factor, "epochs": epochs, "optimizer": optimizer})

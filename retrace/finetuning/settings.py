@@ -22,8 +22,8 @@ from retrace.core.settings import (
 from retrace.training.settings import OptimizerSettings
 
 METHODS = "retrace.methods"
-INPUT_LENGTHS = ("max_length", "train_length")  # settings of a task that say how long inputs are
-PER_TASK = "per_task"  # in an entry under methods: other values for single tasks, by their names
+INPUT_LENGTHS = ("max_length", "train_length")  # settings of a task that limit its inputs
+PER_TASK = "per_task"  # in an entry under methods: other values for single tasks, by name
 
 
 class FineTuneSettings(Section):
@@ -34,13 +34,13 @@ class FineTuneSettings(Section):
     batch_size: Count = Field(description="examples per step, over all processes")
     max_length: int = Field(ge=3, description="tokens of an input; a longer text is cut")
     max_train_examples: Count | None = Field(
-        default=None, description="train on so many examples, drawn from the seed; null: on all"
+        default=None, description="train on this many examples, drawn with the seed; null: on all"
     )
     dropout: Dropout | None = Field(
-        default=None, description="null: as in pretraining; of attention weights in BERT and RoBERTa only"
+        default=None, description="null: as in pretraining; includes attention weights in BERT and RoBERTa only"
     )
     checkpoint: Literal["best", "last"] = Field(
-        default="best", description="the epoch that is kept: that of the lowest validation loss, or the last"
+        default="best", description="the epoch to keep: that of the lowest validation loss, or the last"
     )
     optimizer: OptimizerSettings = Field(
         default=OptimizerSettings(), description="the optimizer, with the keys of pretrain.optimizer"
@@ -48,7 +48,7 @@ class FineTuneSettings(Section):
 
 
 class MethodSettings(Section):
-    """What every method can be told; those that can be told more have settings of their own."""
+    """The settings of every method; some methods have more."""
 
     method: str | None = Field(default=None, description="a file of retrace/methods; null: the one of the entry's name")
     checkpoint: str | None = Field(
@@ -72,7 +72,7 @@ class FineTuneParams(Params):
 def method_settings(
     params: Mapping[str, Any], label: str, task: str | None = None
 ) -> tuple[ModuleType, MethodSettings]:
-    """The plug-in of a method and its settings for a task, or for all others where that is None.
+    """The plug-in of a method and its settings for a task; for None, those of tasks without settings of their own.
 
     `label` is the method's name under `methods`; a file of retrace/methods without an entry has its defaults. Raises
     InputError where a setting is wrong or no file has that name.
@@ -95,7 +95,7 @@ def method_settings(
 
 
 def entry_in_force(params: Mapping[str, Any], label: str, task: str) -> dict[str, Any]:
-    """What params.yaml says of a method for a task."""
+    """The entry of a method in params.yaml, as it applies to a task."""
     entry = params["methods"][label]
     return _without_tasks(entry) | entry.get(PER_TASK, {}).get(task, {})
 
@@ -105,7 +105,7 @@ def _without_tasks(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_length(task: str, given: int, least: int, holds: str) -> None:
-    """Raise InputError where a task's inputs are so short that special tokens leave no room for what one `holds`."""
+    """Raise InputError where a task's inputs are shorter than the `least` length, which `holds` what they need."""
     if given < least:
         raise InputError(
             f"{PARAMS}: {task}.max_length: {given} is not allowed; expected at least {least}, which hold {holds}"

@@ -25,20 +25,20 @@ class Task(Protocol[Example]):
     name: str
     kind: Kind
     head: Head
-    classes: tuple[str, ...]  # of a classifier, by number; empty of another head
-    has_test: bool  # whether there is a test split beside `dev`
+    classes: tuple[str, ...]  # of a classifier, by number; empty for other heads
+    has_test: bool  # whether there is a test split besides `dev`
 
     @property
     def reads(self) -> Reads | None:
-        """What the head reads of a body that is not trained: a vector for a text, or one for each token.
+        """What the head reads of a frozen body's output: one vector per text, or one per token.
 
-        Examples are then dataclasses in which numbers of such vectors may be in place of `ids`. None: it is not known
-        before training, or more than that.
+        Examples are then dataclasses whose `ids` may be replaced by indices of such vectors. None: it reads more, or
+        something that changes in training.
         """
         ...
 
     def examples(self, part: str) -> list[Example]:
-        """The encoded examples of `train`, `dev` or, where there is one, `test`."""
+        """The encoded examples of `train`, `dev` or, if there is one, `test`."""
         ...
 
     def length(self, example: Example) -> int:
@@ -46,19 +46,19 @@ class Task(Protocol[Example]):
         ...
 
     def wrap(self, model: nn.Module) -> nn.Module:
-        """The model that `scores` takes, around one with the task's head."""
+        """The model for `scores`, made from one with the task's head."""
         ...
 
     def collate(self, examples: Sequence[Example], length: int | None = None) -> Tensors:
-        """Examples padded to the longest as tensors, or to `length`, with few shapes for a model that is compiled."""
+        """The examples as tensors, padded to the longest; or to `length`, with few shapes, for a compiled model."""
         ...
 
     def scores(self, model: nn.Module, batch: Tensors) -> Tensor:
-        """The model's scores for a batch, one row an example."""
+        """The model's scores for a batch, one row per example."""
         ...
 
     def targets(self, example: Example) -> int:
-        """Over how many targets an example's loss is summed: 1, or tokens of it."""
+        """The number of targets that an example's loss is summed over: 1, or its tokens."""
         ...
 
     def loss(self, scores: Tensor, batch: Tensors) -> Tensor:
@@ -66,7 +66,7 @@ class Task(Protocol[Example]):
         ...
 
     def rows(self, examples: Sequence[Example], scores: Sequence[np.ndarray]) -> list[Row]:
-        """What the model answered, one row a sentence or question, in the order of the data."""
+        """The model's predictions, one row per text or question, in the order of the data."""
         ...
 
 
@@ -89,9 +89,9 @@ def outputs(
     task: Task[Example], examples: Sequence[Example], batch_size: int, device: Device,
     compute: Callable[[Tensors], tuple[Tensor, Result]],
 ) -> tuple[list[np.ndarray], list[Result]]:  # fmt: skip
-    """What `compute` gives for batches of similar length, which the processes share.
+    """The outputs of `compute` for batches of similar length, which the processes share.
 
-    Of its tensors each example's row, in order and without padding; its results one a batch.
+    Its tensors are returned as one row per example, in order and without padding; its results as one per batch.
     """
     order = sorted(range(len(examples)), key=lambda index: task.length(examples[index]))
     batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
@@ -105,8 +105,7 @@ def outputs(
         results.append(result)
         for index, row in zip(indices, tensor.float().cpu().numpy(), strict=True):
             found.append((index, row[: task.length(examples[index])] if row.ndim > 1 else row))
-    if device.processes > 1:
-        found, results = gather_object(found), gather_object(results)
+    found, results = gather_object(found), gather_object(results)
     found.sort(key=lambda item: item[0])
     return [row for _, row in found], results
 

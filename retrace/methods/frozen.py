@@ -1,4 +1,4 @@
-"""Only the head is trained, on a frozen pretrained body without dropout, as nothing in it could overfit."""
+"""Only the head is trained, on a frozen pretrained body, which has no dropout as it cannot overfit."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Settings = MethodSettings
 def tune(model: PreTrainedModel, head: Head, settings: MethodSettings) -> None:
     """Freeze the body.
 
-    A language model's head is pretrained. Where it shares its weights with the token embeddings, it gets a copy of
-    them, so that the body stays frozen.
+    A language model's head is pretrained. If it shares the token embeddings' weights, it gets a copy of them, so that
+    the body stays frozen.
     """
     from torch import nn
 

@@ -1,4 +1,4 @@
-"""Full fine-tuning: every weight is trained, starting from the pretrained ones."""
+"""Full fine-tuning: all weights are trained, starting from the pretrained ones."""
 
 from retrace.finetuning.settings import MethodSettings
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -12,16 +12,14 @@ from retrace.core.files import write_json
 from retrace.core.settings import Count, Dropout, Positive
 from retrace.finetuning.settings import MethodSettings
 
-if TYPE_CHECKING:  # torch and peft are imported where they are used, as `retrace check` reads the settings alone
-    from collections.abc import Sequence
-
+if TYPE_CHECKING:  # torch and peft are imported where they are used, as `retrace check` reads the settings only
     from peft import LoraConfig
     from torch import nn
     from transformers import PreTrainedModel
 
     from retrace.models.heads import Head
 
-TASK_TYPES = {"classifier": "SEQ_CLS", "spans": "QUESTION_ANS", "language_model": "CAUSAL_LM"}  # as peft has them
+TASK_TYPES = {"classifier": "SEQ_CLS", "spans": "QUESTION_ANS", "language_model": "CAUSAL_LM"}  # of peft
 
 
 class Settings(MethodSettings):
@@ -41,27 +39,20 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
 
     A language model's head is pretrained and so frozen, as with peft's task type CAUSAL_LM. Raises InputError for
     `embeddings` with a language model, whose head may share the embeddings' weights, and for targets that the body
-    lacks.
+    does not have.
     """
     from peft import inject_adapter_in_model
 
-    from retrace.finetuning.method import is_new
-    from retrace.models.heads import family_of, in_body
+    from retrace.finetuning.method import freeze_pretrained
 
     if settings.embeddings and head == "language_model":
         raise InputError("params.yaml: methods: embeddings: true is not allowed with answers: generative")
-    found = _found(model, settings.targets or ())
-    for target, names in found.items():
-        if not any(in_body(model, name) for name in names):
-            allowed = f"expected names of matrices, such as {', '.join(family_of(model.config).ATTENTION)}"
-            raise InputError(f"params.yaml: methods: targets: {target!r} is not allowed; {allowed}")
     inject_adapter_in_model(_config(model, settings), model)
-    for name, weight in model.named_parameters():
-        weight.requires_grad_("lora_" in name or is_new(model, head, name))
+    freeze_pretrained(model, head)
 
 
 def merge(model: nn.Module) -> None:
-    """Add each update to its matrix, so that the model computes the same without LoRA."""
+    """Add each update to its matrix, so that the model gives the same outputs without LoRA."""
     from peft.tuners.tuners_utils import BaseTunerLayer
 
     for module in model.modules():
@@ -72,9 +63,9 @@ def merge(model: nn.Module) -> None:
 def save_adapter(
     model: PreTrainedModel, head: Head, settings: Settings, base: str, commit: str | None, folder: Path
 ) -> None:
-    """Write the trained weights in peft's format, to be loaded by peft or transformers onto `base` at a `commit`.
+    """Write the trained weights in peft's format, for peft or transformers to load onto `base` at a `commit`.
 
-    A new head goes into peft's `modules_to_save`.
+    A new head is listed in peft's `modules_to_save`.
     """
     from peft import TaskType
     from safetensors.torch import save_file
@@ -83,7 +74,7 @@ def save_adapter(
     config = _config(model, settings)
     config.task_type, config.inference_mode = TaskType[TASK_TYPES[head]], True
     config.base_model_name_or_path, config.revision = base, commit
-    # Parts of the head: their outermost modules, or BERT's pooler.
+    # The outermost modules of the head, and BERT's pooler.
     parts = [name.removeprefix(f"{model.base_model_prefix}.") for name in trained if "lora_" not in name]
     config.modules_to_save = sorted({part.partition(".")[0] for part in parts}) or None
     values = {name: sorted(value) if isinstance(value, set) else value for name, value in config.to_dict().items()}
@@ -97,18 +88,17 @@ def save_adapter(
 def _config(model: PreTrainedModel, settings: Settings) -> LoraConfig:
     from peft import LoraConfig
 
-    from retrace.models.heads import in_body, layer_matrices, token_embeddings
+    from retrace.models.heads import family_of, in_body, layer_matrices, token_embeddings
 
     embeddings = [token_embeddings(model)] if settings.embeddings else []
-    targets = settings.targets or layer_matrices(model, "ATTENTION")
-    of_head = [name for names in _found(model, targets).values() for name in names if not in_body(model, name)]
+    targets, of_head = settings.targets or layer_matrices(model, "ATTENTION"), []
+    for target in targets:  # peft compares the ends of names, in the head as well
+        names = [name for name, _ in model.named_modules() if f".{name}".endswith(f".{target}")]
+        if not any(in_body(model, name) for name in names):
+            allowed = f"expected names of matrices, such as {', '.join(family_of(model.config).ATTENTION)}"
+            raise InputError(f"params.yaml: methods: targets: {target!r} is not allowed; {allowed}")
+        of_head += [name for name in names if not in_body(model, name)]
     return LoraConfig(
         r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout,  # pyright: ignore[reportArgumentType]
         target_modules=[*targets, *embeddings], exclude_modules=of_head or None,
     )  # fmt: skip
-
-
-def _found(model: PreTrainedModel, targets: Sequence[str]) -> dict[str, list[str]]:
-    """The modules whose names end with each of the targets, as peft finds them, those of the head included."""
-    names = [name for name, _ in cast("nn.Module", model).named_modules()]
-    return {target: [name for name in names if f".{name}".endswith(f".{target}")] for target in targets}

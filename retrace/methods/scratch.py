@@ -1,6 +1,6 @@
-"""No pretraining: every weight is trained, starting from random ones. The baseline for `full`."""
+"""No pretraining: all weights are trained, starting from random ones. The baseline for `full`."""
 
 from retrace.finetuning.settings import MethodSettings
 
-FROM_RANDOM = True  # of the checkpoint only the architecture is used
+FROM_RANDOM = True  # only the architecture of the checkpoint is used
 Settings = MethodSettings

@@ -1,11 +1,11 @@
 """Attention and rotary positions for CPUs, and the last layer of a language model at scored positions only.
 
-On a CPU passes over memory cost more than products. transformers' own attention and rotation convert scores and turned
-vectors to float32 and back; here they stay in the precision of the products, whose softmax still adds in float32. At
-128 tokens PyTorch's fused attention is slower than either on a CPU.
+On a CPU, passes over memory cost more than products. transformers' own attention and rotation convert scores and
+rotated vectors to float32 and back; here they stay in the precision of the products, though softmax still sums in
+float32. At 128 tokens PyTorch's fused attention is slower than either on a CPU.
 
-Nothing reads the last layer's output where nothing is scored, so beyond keys and values the other positions, of which
-masked modelling leaves most unscored, need no work there.
+The last layer's output is used at scored positions only, which in masked modelling are few. For the others the last
+layer computes keys and values only.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ Tables = tuple[Tensor, Tensor]
 
 
 def product_precision(device: torch.device) -> torch.dtype:
-    """The precision of matrix products on a device: autocast's where it is on."""
+    """The precision of matrix products on a device: autocast's if it is on."""
     kind = device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
 
@@ -37,7 +37,7 @@ def lean_attention(
 
     The mask (B, 1, M, T), of `added_mask`, is added to the scores (Vaswani et al. 2017, equation 1).
     """
-    if query.shape[1] != key.shape[1]:  # a key for several queries (Ainslie et al. 2023)
+    if query.shape[1] != key.shape[1]:  # grouped queries (Ainslie et al. 2023)
         key, value = (states.repeat_interleave(query.shape[1] // key.shape[1], 1) for states in (key, value))
     scores = torch.matmul(query * scaling, key.mT)
     if attention_mask is not None:
@@ -47,7 +47,7 @@ def lean_attention(
 
 
 def added_mask(seen: Tensor) -> Tensor:
-    """What is added to scores so that a query sees a key where `seen` is True, in the precision of products."""
+    """The mask that is added to scores so that a query sees the keys where `seen` is True, in products' precision."""
     precision = product_precision(seen.device)
     return torch.zeros_like(seen, dtype=precision).masked_fill_(~seen, torch.finfo(precision).min)
 
@@ -55,22 +55,22 @@ def added_mask(seen: Tensor) -> Tensor:
 def sdpa_mask(
     attention_mask: Tensor | None = None, allow_is_bidirectional_skip: bool = False, **rest: Any
 ) -> Tensor | None:
-    """The mask of transformers, which does not look first whether any token is hidden: the host would wait for a GPU.
+    """transformers' mask, without its check whether any token is masked, for which the host would wait for a GPU.
 
-    Batches have a mask only where some token is padding.
+    Batches without padding have no mask anyway.
     """
     skips = allow_is_bidirectional_skip and attention_mask is None
     return masking_utils.sdpa_mask(attention_mask=attention_mask, allow_is_bidirectional_skip=skips, **rest)
 
 
 def lean_mask(**options: Any) -> Tensor | None:
-    """The same as numbers; a mask that is merely causal is not left out, as it is for PyTorch's attention."""
+    """The same to be added to scores; also where it is merely causal and PyTorch's attention would need none."""
     seen = sdpa_mask(**{**options, "allow_is_causal_skip": False})
     return None if seen is None else added_mask(seen)
 
 
 class _Rotation(torch.autograd.Function):
-    """Turn pairs of numbers, one of each half of a vector, by an angle; the gradient is turned back."""
+    """Rotate pairs of numbers, one from each half of a vector, by an angle; gradients are rotated back."""
 
     @staticmethod
     def forward(ctx: Any, states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -84,9 +84,9 @@ class _Rotation(torch.autograd.Function):
 
 
 def signed(tables: Callable[..., Tables]) -> Callable[..., Tables]:
-    """Wraps the forward pass of transformers' rotary embeddings, so that it makes the tables of all layers.
+    """Wraps the forward pass of transformers' rotary embeddings to make the tables that `turned` needs.
 
-    Cosines and sines (B, T, D) are in the precision of products; sines are negative in the first half.
+    Cosines and sines (B, T, D) are in the precision of products; sines are negated in the first half.
     """
 
     @wraps(tables)
@@ -100,9 +100,9 @@ def signed(tables: Callable[..., Tables]) -> Callable[..., Tables]:
 
 
 def turned(states: Tensor, cos: Tensor, sin: Tensor, unsqueeze_dim: int = 1) -> Tensor:
-    """Queries or keys (B, H, T, D) turned by angles with `signed` tables (B, T, D), in their precision.
+    """Queries or keys (B, H, T, D) rotated by the angles of `signed` tables (B, T, D), in their own precision.
 
-    The pairs of numbers that are turned together are D/2 apart (Su et al. 2021, equation 34, in another order).
+    The numbers of a pair are D/2 apart (Su et al. 2021, equation 34, in another order).
     """
     tables = (table.unsqueeze(unsqueeze_dim).to(states.dtype) for table in (cos, sin))
     return cast(Tensor, _Rotation.apply(states, *tables))
@@ -118,7 +118,7 @@ def _turn(states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def score_late(body: nn.Module, kind: type[nn.Module]) -> None:
-    """Make the last layer of a body one of a `kind` that may be computed at scored positions only, once."""
+    """Give the last layer of a body the class `kind`, which can compute scored positions only."""
     *_, last = (module for module in body.modules() if isinstance(module, GradientCheckpointingLayer))
     if not isinstance(last, kind):
         last.__class__ = new_class("LastLayer", (kind, type(last)))
@@ -130,7 +130,7 @@ def rows_at(hidden: Tensor, scored: Tensor) -> Tensor:
 
 
 def by_head(states: Tensor, size: int) -> Tensor:
-    """States (B, T, C) by head of `size` numbers → (B, H, T, D)."""
+    """States (B, T, C) split into heads of `size` numbers: (B, H, T, D)."""
     return states.unflatten(-1, (-1, size)).transpose(1, 2)
 
 
@@ -138,7 +138,7 @@ def attend_at(
     scored: Tensor, module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float,
     dropout: float,
 ) -> Tensor:  # fmt: skip
-    """The config's attention for queries (B, H, M, D) at scored positions → (B, M, C); the mask is (B, 1, T, T)."""
+    """The model's attention for queries (B, H, M, D) at scored positions → (B, M, C); the mask is (B, 1, T, T)."""
     if mask is not None:
         rows = torch.arange(len(scored), device=scored.device)[:, None]
         mask = mask[rows, 0, scored % key.shape[2]][:, None]
@@ -148,7 +148,7 @@ def attend_at(
 
 
 class PostNormLastLayer(nn.Module):
-    """The last layer of BERT or RoBERTa, to be mixed into theirs."""
+    """A mix-in for the last layer of BERT or RoBERTa."""
 
     attention: Any
     feed_forward_chunk: Any

@@ -1,7 +1,7 @@
 """Models with a head: with random weights from a config, or read from a folder.
 
-Reading checks that only weights of the head are new: transformers accepts a body that stays random, and its scores
-would look like those of a weak model.
+Reading checks that only weights of the head are new: transformers would accept a body left random, which looks like a
+weak model.
 """
 
 import re
@@ -25,7 +25,7 @@ from retrace.tokens.tokenizer import Vocabulary
 Head = Literal["language_model", "pairs", "classifier", "spans"]
 Objective = Literal["masked", "causal"]
 
-# transformers warns of new head weights, which are checked below, and shows progress bars of its own.
+# transformers warns about new head weights, which are checked below, and shows its own progress bars.
 logging.set_verbosity_error()
 logging.disable_progress_bar()
 
@@ -44,7 +44,7 @@ _LAYER = re.compile(r"^.*\.layers?\.\d+\.")
 
 
 def make_config(family: str, settings: ModelSettings, vocabulary: Vocabulary) -> PreTrainedConfig:
-    """The transformers config of a family (a file of retrace/families) and these sizes.
+    """The transformers config of a family (a file of retrace/families) with these sizes.
 
     Raises InputError where the family does not have one of the settings.
     """
@@ -63,7 +63,7 @@ def read_config(folder: Path) -> PreTrainedConfig:
 def make_model(
     head: Head, config: PreTrainedConfig, seed: int, attention: str, classes: Sequence[str] = ()
 ) -> PreTrainedModel:
-    """A float32 model with random weights drawn from `seed`; `classes` are the names of a classifier's classes."""
+    """A float32 model with random weights from `seed`; `classes` are the names of a classifier's classes."""
     _name_classes(config, classes)
     torch.manual_seed(seed)
     model = _class(head, config).from_config(config, attn_implementation=attention, dtype=torch.float32)
@@ -75,10 +75,10 @@ def make_model(
 def read_model(
     head: Head, folder: Path, seed: int, attention: str, classes: Sequence[str] = (), is_tuned: bool = False
 ) -> PreTrainedModel:
-    """The model saved in `folder`, with a head drawn from `seed` where the saved weights have none of this size.
+    """The model saved in `folder`, with a head drawn from `seed` if the saved weights have none of this size.
 
     `classes` are the names of a classifier's classes. Raises InputError where weights of the body are missing, or where
-    the saved head has another size although it `is_tuned`.
+    the saved head has another size although the model `is_tuned`.
     """
     config = read_config(folder)
     _name_classes(config, classes)
@@ -104,7 +104,7 @@ def read_model(
     new = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
     if head == "classifier" and any(key.startswith("classifier.") for key in new):
         _draw_classifier(model)
-    # Weights in a mapped file may be unaligned, and their alignment decides how products are rounded.
+    # Weights in a memory-mapped file may be unaligned, and alignment decides how products are rounded.
     for weight in model.parameters():
         weight.data = weight.data.clone()
     return model
@@ -113,16 +113,16 @@ def read_model(
 def in_body(model: PreTrainedModel, name: str) -> bool:
     """Whether a weight belongs to the pretrained body rather than to the head.
 
-    BERT's pooler belongs to the classifier, although its name is one of the body's: a language model has none.
+    BERT's pooler counts as head, although its name is one of the body's: language models have none.
     """
     return name.startswith(f"{model.base_model_prefix}.") and ".pooler." not in name
 
 
 def text_vector(config: PreTrainedConfig, hidden: Tensor, ids: Tensor, mask: Tensor | None) -> Tensor:
-    """What a classifier of transformers reads of hidden states (B, T, C), given ids and attention mask (B, T): (B, C).
+    """The input (B, C) of transformers' classifier: from hidden states (B, T, C), ids and attention mask (B, T).
 
-    The vector of the last token of a causal model that is not padding, else the mean over the tokens where the config
-    says so, else the vector of the first token.
+    For a causal model it is the vector of the last token before padding; else the mean over tokens if the config says
+    so, or the vector of the first token.
     """
     if objective_of(config) == "causal":
         places = torch.arange(ids.shape[1], device=ids.device)
@@ -135,9 +135,9 @@ def text_vector(config: PreTrainedConfig, hidden: Tensor, ids: Tensor, mask: Ten
 
 
 def set_dropout(model: PreTrainedModel, rate: float) -> None:
-    """Set the rate of all dropout layers; of BERT and RoBERTa those of attention weights are among them.
+    """Set the rate of all dropout layers, which in BERT and RoBERTa include those of attention weights.
 
-    Raises InputError where the model has no dropout layers.
+    Raises InputError where the model has none.
     """
     layers = [module for module in model.modules() if isinstance(module, nn.Dropout)]
     if not layers:
@@ -147,7 +147,7 @@ def set_dropout(model: PreTrainedModel, rate: float) -> None:
 
 
 def pretraining_head(config: PreTrainedConfig) -> Head:
-    """The head that a published model was pretrained with: that of pairs where the family has one."""
+    """The head that published models were pretrained with: for pairs if the family has one."""
     return "pairs" if hasattr(family_of(config), "PAIRS_ONLY") else "language_model"
 
 
@@ -162,13 +162,13 @@ def objective_of(config: PreTrainedConfig) -> Objective:
 
 
 def longest_input(config: PreTrainedConfig) -> int:
-    """The most tokens that a model of this config accepts: as many as it has positions, unless its family differs."""
+    """The most tokens that a model of this config accepts: its positions, unless the family says otherwise."""
     family = family_of(config)
     return family.longest_input(config) if hasattr(family, "longest_input") else config.max_position_embeddings
 
 
 def check_length(key: str, length: int, folder: Path) -> None:
-    """Raise InputError where a setting asks for longer inputs than the model saved in `folder` accepts."""
+    """Raise InputError where a setting demands longer inputs than the model saved in `folder` accepts."""
     longest = longest_input(read_config(folder))
     if length > longest:
         raise InputError(
@@ -189,18 +189,18 @@ def token_embeddings(model: PreTrainedModel) -> str:
 
 
 def takes_segments(config: PreTrainedConfig) -> bool:
-    """Whether the model has segment ids, which tell a first text from a second."""
+    """Whether the model has segment ids, which tell the first text from the second."""
     return getattr(config, "type_vocab_size", 0) > 1
 
 
 def _name_classes(config: PreTrainedConfig, classes: Sequence[str]) -> None:
     if classes:
-        config.id2label = dict(enumerate(classes))  # transformers counts the classes here
+        config.id2label = dict(enumerate(classes))  # also sets the number of classes
         config.label2id = {name: number for number, name in enumerate(classes)}
 
 
 def _draw_classifier(model: PreTrainedModel) -> None:
-    """Draw a new classifier's weights as its family says, if it says so; what comes before it stays."""
+    """Draw the weights of a new classifier anew if its family has a standard deviation for them."""
     std = getattr(family_of(model.config), "CLASSIFIER_STD", None)
     if std is not None:
         nn.init.normal_(model.get_parameter("classifier.weight"), std=std)

@@ -1,10 +1,11 @@
-"""Language models that score only chosen positions, and the pairs of BERT.
+"""Language models that score only chosen positions, and BERT's with next-sentence prediction.
 
-The head is a product with the whole vocabulary, at small sizes most of the work, so a masked model scores masked
-positions only, and its loss keeps no scores. Attention may stay within documents where several share a block (Raffel
-et al. 2020).
+The head is a product with the whole vocabulary, in small models most of the work, so masked models score masked
+positions only, and the loss keeps no scores. Attention may stay within documents that share a block (Raffel et al.
+2020).
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,18 +13,18 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from retrace.core.weights import weight_names
+from retrace.core.weights import parameters_by_module
 from retrace.models.attention import added_mask, product_precision, rows_at, score_late
 from retrace.models.heads import family_of, make_model, objective_of, read_config, read_model
 from retrace.tokens.tokenizer import Vocabulary
 
 
 def head_loss(hidden: Tensor, head: nn.Linear, targets: Tensor) -> Tensor:
-    """The negative log-likelihood of N targets by a linear head, summed, in nats.
+    """The summed negative log-likelihood of targets (N,) for hidden states (N, C) under a linear head, in nats.
 
-    PyTorch keeps a head's scores, its largest tensor, for the backward pass, in two precisions; here only the gradients
-    of states and weights are kept. Its `linear_cross_entropy` does so too, but takes longer on a CPU than both apart.
-    Hidden states (N, C), targets (N,), in a compiled model also -100 for none. Products have autocast's precision.
+    PyTorch keeps the scores, its largest tensor, for the backward pass, in two precisions; here only the gradients of
+    states and weights are kept. Its `linear_cross_entropy` does the same, but is slower on a CPU than head and loss
+    apart. Compiled models may have targets of -100, for none. Products are in autocast's precision.
     """
     precision = product_precision(hidden.device)
     return cast(Tensor, _HeadLoss.apply(hidden, head.weight, head.bias, targets, precision))
@@ -35,7 +36,7 @@ class _HeadLoss(torch.autograd.Function):
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, precision: torch.dtype
     ) -> Tensor:
         hidden, weight, right = hidden.to(precision), weight.to(precision), targets[:, None]
-        # Batches are padded for compiled models only, which leave targets out within another pass over the scores.
+        # Only compiled models have padded batches; they fuse the masking into another pass over the scores.
         has_target, right = (right >= 0, right.clamp(min=0)) if torch.compiler.is_compiling() else (None, right)
         scores = hidden @ weight.T if bias is None else torch.addmm(bias.to(precision), hidden, weight.T)
         logs = scores.float().log_softmax(1)
@@ -59,7 +60,7 @@ class _HeadLoss(torch.autograd.Function):
 def within_documents(ids: Tensor, first: int, causal: bool, attention: str | None) -> Tensor:
     """The mask that keeps attention within documents: (B, 1, T, T) for ids (B, T), where `first` begins a document.
 
-    It has the form that the implementation `attention` takes: bool for sdpa, else added to the scores.
+    Its form is that of the implementation `attention`: bool for sdpa, else added to the scores.
     """
     document = (ids == first).cumsum(1)
     seen = document[:, None, :, None] == document[:, None, None, :]
@@ -71,7 +72,7 @@ def within_documents(ids: Tensor, first: int, causal: bool, attention: str | Non
 class LanguageModel(nn.Module):
     """A transformers model for masked or causal language modelling, with scores at chosen positions only.
 
-    Attention stays within documents where the config has a `document_start`, the token that begins a document.
+    Attention stays within documents if the config has a `document_start`, the token that begins a document.
     """
 
     def __init__(self, body: PreTrainedModel) -> None:
@@ -86,8 +87,8 @@ class LanguageModel(nn.Module):
     def forward(self, ids: Tensor, at: Tensor, targets: Tensor | None = None) -> Tensor:
         """Scores over the vocabulary (N, V) for token ids (B, T), at N positions in the flattened ids.
 
-        Positions are (B, M) with M of each row, for which the last layer is computed at these only, or (N,). With
-        targets (N,) it is their loss instead, summed, in nats.
+        Positions are (N,), or (B, M) with M in each row, where the last layer is computed for these only. With targets
+        (N,) the result is their summed loss instead, in nats.
         """
         if at.ndim == 2 and self._late:
             hidden = self._hidden(ids, scored=at).flatten(0, 1)
@@ -96,7 +97,7 @@ class LanguageModel(nn.Module):
         return self._answered(hidden, targets)
 
     def _answered(self, hidden: Tensor, targets: Tensor | None) -> Tensor:
-        """Hidden states (N, C) → scores (N, V) or, with targets, their loss."""
+        """Hidden states (N, C) → scores (N, V) or, with targets, the loss."""
         head = cast(nn.Linear, self.body.get_output_embeddings())
         hidden = self._family.before_vocabulary(self.body, hidden)
         return head(hidden) if targets is None else head_loss(hidden, head, targets)
@@ -109,15 +110,20 @@ class LanguageModel(nn.Module):
         base = cast(nn.Module, self.body.base_model)
         return base(input_ids=ids, attention_mask=mask, **options).last_hidden_state  # (B, T, C)
 
+    def save_pretrained(self, folder: Path, state_dict: Mapping[str, Tensor] | None = None) -> None:
+        """Write the weights, or those of a `state_dict`, in transformers' format."""
+        weights = self.state_dict() if state_dict is None else state_dict
+        self.body.save_pretrained(folder, state_dict={name.removeprefix("body."): weights[name] for name in weights})
+
 
 class PairModel(LanguageModel):
-    """A language model that also predicts whether the second segment of a pair follows the first."""
+    """A language model that also predicts whether the second text of a pair follows the first."""
 
-    def forward(  # pyright: ignore[reportIncompatibleMethodOverride] - it returns both
+    def forward(  # pyright: ignore[reportIncompatibleMethodOverride] - returns both predictions
         self, ids: Tensor, at: Tensor, targets: Tensor | None = None, segments: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        """What a `LanguageModel` returns, with segments and attention mask (B, T), and the relation's scores (B, 2)."""
+        """A `LanguageModel`'s result, and the scores (B, 2) of the relation; segments and attention mask are (B, T)."""
         base = cast(nn.Module, self.body.base_model)
         output = base(input_ids=ids, token_type_ids=segments, attention_mask=mask)
         tokens = self._answered(rows_at(output.last_hidden_state, at.flatten()), targets)
@@ -147,17 +153,17 @@ def read_language_model(folder: Path, seed: int, attention: str) -> LanguageMode
 
 
 def continue_model(folder: Path, vocabulary: Vocabulary, pairs: bool, seed: int, attention: str) -> LanguageModel:
-    """The checkpoint in `folder`, for further pretraining, with `pairs` or without.
+    """The checkpoint in `folder`, for further pretraining, with next-sentence `pairs` or without.
 
-    BERT's weights for pairs are kept, and frozen where there are no pairs. Raises InputError where weights of the body
+    BERT's weights for pairs are kept, and frozen if there are no pairs. Raises InputError where weights of the body
     are missing, or the family has no head for pairs.
     """
     config = read_config(folder)
     of_pairs = getattr(family_of(config), "PAIRS_ONLY", ())
-    knows_pairs = any(part in f".{name}" for name in weight_names(folder) for part in of_pairs)
+    knows_pairs = any(part in f".{module}." for module in parameters_by_module(folder) for part in of_pairs)
     body = read_model("pairs" if pairs or knows_pairs else "language_model", folder, seed, attention)
-    body.config.num_labels = 2  # it may have been fine-tuned on a task with more classes
-    if objective_of(config) == "causal":  # published ones have no padding token, which a classifier needs
+    body.config.num_labels = 2  # it may have been fine-tuned on more classes
+    if objective_of(config) == "causal":  # published causal models lack a padding token, which a classifier needs
         body.config.pad_token_id = vocabulary.pad
     if pairs:
         return PairModel(body)

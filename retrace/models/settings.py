@@ -11,14 +11,14 @@ FAMILIES = "retrace.families"
 
 
 class ModelSettings(Section):
-    """What a model is made of; a checkpoint has a tokenizer, sizes and dropout of its own."""
+    """The sizes of a model; a checkpoint has its own tokenizer, sizes and dropout."""
 
     checkpoint: str | None = Field(
         default=None, description="weights to start from, with tokenizer and sizes: org/name@commit or folder@digest"
     )
     random_seed: Seed | None = Field(
         default=None,
-        description="draw the checkpoint's weights anew from this seed, so that only its tokenizer and sizes count",
+        description="replace the checkpoint's weights by random ones from this seed, keeping its tokenizer and sizes",
     )
     hidden_size: Count = Field(description="width of the model")
     layers: Count = Field(description="layers")
@@ -44,7 +44,7 @@ class ModelSettings(Section):
 
     @property
     def shape(self) -> dict[str, Any]:
-        """The settings that mean the same in every family, by transformers' names."""
+        """The settings with the same meaning in every family, by transformers' names."""
         return {
             "hidden_size": self.hidden_size,
             "intermediate_size": self.intermediate_size,
@@ -55,7 +55,7 @@ class ModelSettings(Section):
 
 
 def check_family(family: str, settings: ModelSettings) -> None:
-    """Raise InputError where a family cannot have these settings; its `OPTIONS` are those that only some have."""
+    """Raise InputError where a family cannot have these settings; its `OPTIONS` are settings that only some have."""
     options = constants_of(FAMILIES, family).get("OPTIONS", ())
     for setting in ("kv_heads", "rope_theta"):
         value = getattr(settings, setting)
@@ -68,6 +68,6 @@ def check_family(family: str, settings: ModelSettings) -> None:
 
 
 def check_pairs(family: str) -> None:
-    """Raise InputError where a family has no next-sentence prediction: `PAIRS_ONLY`, the weights for it."""
+    """Raise InputError where a family has no next-sentence prediction, and so no `PAIRS_ONLY`, the weights for it."""
     if "PAIRS_ONLY" not in constants_of(FAMILIES, family):
         raise InputError(f"{PARAMS}: pretrain.next_sentence: true is not allowed with family: {family}")

@@ -1,9 +1,9 @@
 """Masked (Devlin et al. 2018) and causal (Radford et al. 2018) language modelling on blocks of running text.
 
-They differ in which positions of a block are predicted, and which token is right there. Masking takes a fixed number of
-tokens of each block, which keeps shapes constant. By default every chosen token is replaced by the mask: Wettig et al.
-2022 (Should You Mask 15% in Masked Language Modeling?) found BERT's 80-10-10 useless and higher rates better.
-Evaluation always masks single tokens, and replaces all of them by the mask.
+They differ in the positions that are predicted, and in the targets there. Masking chooses a fixed number of tokens per
+block, which keeps shapes constant. By default all of them become the mask token: Wettig et al. 2022 (Should You Mask
+15% in Masked Language Modeling?) found BERT's 80-10-10 useless and higher rates better. Evaluation always masks single
+tokens, with the mask token.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,15 +22,15 @@ from retrace.core.settings import MaskReplacement
 from retrace.tokens.blocks import cut_blocks
 from retrace.tokens.tokenizer import Vocabulary
 
-IGNORED = -100  # the label of a position that is not predicted
-COUNTS = 16  # numbers of targets that a compiled model may have in a batch
+IGNORED = -100  # the label of positions without a target
+COUNTS = 16  # numbers of targets per batch for which a model is compiled
 
 
 class Inputs(NamedTuple):
-    """What a `LanguageModel` takes for a batch, on its device."""
+    """The inputs of a `LanguageModel` for a batch, on its device."""
 
     ids: Tensor  # (B, T)
-    at: Tensor  # ascending positions of the targets in the flattened ids: (B, M) where each row has M, else (N,)
+    at: Tensor  # ascending positions of the targets in the flattened ids: (B, M) if each row has M, else (N,)
     targets: Tensor  # (N,)
 
 
@@ -60,9 +60,9 @@ class LabelledBatch:
         return int(self.has_target.sum())
 
     def to(self, device: Device, compiled: bool = False) -> Inputs:
-        """The model's inputs; positions are listed on the host, as for a GPU to find them, the host would wait.
+        """The model's inputs; positions are found on the host, which would have to wait for a GPU to find them.
 
-        For a `compiled` model a number of targets that varies is rounded up, by first positions without a target.
+        For a `compiled` model, a number of targets that varies is rounded up with position 0, without a target.
         """
         at, counts = true_positions(self.has_target), self.has_target.sum(1)
         targets = self.labels.flatten()[at]
@@ -78,7 +78,7 @@ class LabelledBatch:
 class HeldOut(LabelledBatch):
     """Blocks of a held-out stream."""
 
-    places: Tensor  # (B, T), of the labels in the stream
+    places: Tensor  # (B, T), the labels' positions in the stream
 
 
 Label = Callable[[Tensor, torch.Generator], LabelledBatch]
@@ -126,7 +126,7 @@ def token_loss(model: Answers, part: Inputs) -> Tensor:
 
 @torch.no_grad()
 def mean_loss(model: Answers, batches: Iterable[LabelledBatch], device: Device) -> tuple[float, int]:
-    """The mean loss of a target in nats, and the number of targets; processes share the batches.
+    """The mean loss per target in nats, and the number of targets; processes share the batches.
 
     Raises InputError where there are no targets, as the vocabulary has no word of the text.
     """
@@ -145,7 +145,7 @@ def mean_loss(model: Answers, batches: Iterable[LabelledBatch], device: Device) 
 def next_tokens(blocks: Tensor, vocabulary: Vocabulary) -> LabelledBatch:
     """Label each position with the next token: blocks (B, T) → ids and labels (B, T).
 
-    Special tokens are no targets, as in masked modelling, so that perplexities are over the same tokens.
+    As in masked modelling, special tokens are no targets, so that perplexities are over the same tokens.
     """
     after = torch.full_like(blocks, IGNORED)
     after[:, :-1] = blocks[:, 1:]
@@ -156,9 +156,9 @@ def next_tokens(blocks: Tensor, vocabulary: Vocabulary) -> LabelledBatch:
 def sliding_batches(
     stream: np.ndarray, block: int, stride: int, vocabulary: Vocabulary, batch_size: int = 32
 ) -> Iterator[HeldOut]:
-    """Windows of `block` tokens that start every `stride` tokens; only tokens that are new in a window are targets.
+    """Windows of `block` tokens that start every `stride` tokens; the targets are the tokens that are new in a window.
 
-    So every token is predicted once and, but for the first few, from at least `block - stride` tokens before it. Where
+    So every token is predicted once and, except for the first few, from at least `block - stride` tokens before it. If
     windows do not overlap, their first tokens are not predicted.
     """
     last = max(0, len(stream) - block)
@@ -169,7 +169,7 @@ def sliding_batches(
         labelled = next_tokens(blocks, vocabulary)
         for row, start in enumerate(rows):
             if start:
-                known = starts[first + row - 1] + block - start  # tokens of the window that were targets before
+                known = starts[first + row - 1] + block - start  # tokens also in the window before
                 labelled.labels[row, : max(0, known - 1)] = IGNORED
         yield HeldOut(labelled.ids, labelled.labels, torch.tensor(rows)[:, None] + torch.arange(1, blocks.shape[1] + 1))
 
@@ -181,13 +181,13 @@ class Masking:
     rate: float  # share of a block's tokens
     mask_replacement: MaskReplacement = "mask"
     continues: Tensor | None = None  # (V,), whether a token continues a word; if given, whole words are masked
-    closes: Tensor | None = None  # (V,), whether a word begins after a token whatever follows
+    closes: Tensor | None = None  # (V,), whether a word begins after a token, whatever follows
 
 
 def mask_id(vocabulary: Vocabulary) -> int:
     """The id of the mask.
 
-    Raises InputError where the tokenizer has none, as with causal models.
+    Raises InputError where the tokenizer has none, as those of causal models.
     """
     if vocabulary.mask is None:
         raise InputError("the tokenizer has no mask token, which masked language modelling needs")
@@ -195,7 +195,7 @@ def mask_id(vocabulary: Vocabulary) -> int:
 
 
 def mask_blocks(blocks: Tensor, masking: Masking, vocabulary: Vocabulary, generator: torch.Generator) -> LabelledBatch:
-    """Mask a share of each block's tokens, but no special ones: blocks (B, T) → ids and labels (B, T)."""
+    """Mask a share of each block's tokens, except special ones: blocks (B, T) → ids and labels (B, T)."""
     special = torch.isin(blocks, torch.tensor(vocabulary.special))
     counts = ((blocks != vocabulary.pad).sum(1).double() * masking.rate).long().clamp(min=1)  # (B,)
     chosen = _chosen(blocks, special, counts, masking, generator)
@@ -212,7 +212,7 @@ def mask_blocks(blocks: Tensor, masking: Masking, vocabulary: Vocabulary, genera
 
 
 def _chosen(blocks: Tensor, special: Tensor, counts: Tensor, masking: Masking, generator: torch.Generator) -> Tensor:
-    """The `counts` tokens of each block with the highest random numbers, (B, T); tokens of a word share a number."""
+    """The `counts` tokens of each block with the highest random numbers, (B, T); the tokens of a word share one."""
     draw = torch.rand(blocks.shape, generator=generator)
     word = None
     if masking.continues is not None:
@@ -226,17 +226,17 @@ def _chosen(blocks: Tensor, special: Tensor, counts: Tensor, masking: Masking, g
     most = int(counts.max())
     within = torch.arange(most) < counts[:, None]
     chosen = torch.zeros_like(special).scatter(1, draw.topk(most, dim=1).indices, within) & ~special
-    if word is not None:  # leave out words that do not fit as a whole
+    if word is not None:  # drop words that were chosen in part
         spared = torch.zeros_like(draw).scatter_reduce(1, word, (~chosen).float(), "amax")
         whole = chosen & (spared.gather(1, word) == 0)
-        chosen = torch.where(whole.any(1, keepdim=True), whole, chosen)  # unless nothing is left
+        chosen = torch.where(whole.any(1, keepdim=True), whole, chosen)  # unless none is left
     return chosen
 
 
 def masked_batches(
     stream: np.ndarray, block: int, rate: float, vocabulary: Vocabulary, batch_size: int = 32
 ) -> Iterator[HeldOut]:
-    """The blocks of a held-out stream with fixed masks, the same every time."""
+    """The blocks of a held-out stream with fixed masks, the same each time."""
     blocks = cut_blocks(stream, block)
     generator = seeded(0, "validation masks")
     for start in range(0, len(blocks), batch_size):

@@ -1,10 +1,10 @@
 """Masked language modelling with next-sentence prediction (Devlin et al. 2018, section 3.1).
 
-The model sees [CLS] A [SEP] B [SEP]. In half of the pairs B follows A in the text, in the others it is from another
+The model reads [CLS] A [SEP] B [SEP]. In half of the pairs B follows A in the text, in the others it is from another
 document. The model predicts which, and the masked tokens.
 
-Nothing but the words must tell the two kinds apart. So A and the length of B are drawn before the kind. In both kinds B
-begins with a sentence of its passage other than the first, and may end within a sentence.
+Only the words must tell the two kinds apart. So A and the length of B are drawn before the kind. In both kinds B begins
+with a sentence of its passage other than the first, and may end within a sentence.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,12 +26,12 @@ from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
 SPECIALS = 3  # [CLS] and two [SEP]
 SENTENCE_ENDS = (".", "!", "?")
-DRAWS = 5  # random numbers for a pair
+DRAWS = 5  # random numbers per pair
 WIDTHS = 4  # lengths for which a model is compiled
 
 
 class PairInputs(NamedTuple):
-    """What a `PairModel` takes for a batch, on its device, and the right relations."""
+    """The inputs of a `PairModel` for a batch, on its device, and the gold relations."""
 
     tokens: Inputs
     segments: Tensor  # (B, T)
@@ -45,9 +45,9 @@ class Pairs(LabelledBatch):
 
     segments: Tensor  # (B, T), 0 for [CLS] A [SEP], 1 for B [SEP]
     mask: Tensor  # (B, T), 0 at padding
-    unrelated: Tensor  # (B,), 1 where B is from another document, as transformers numbers the two
+    unrelated: Tensor  # (B,), 1 where B is from another document, as in transformers
 
-    def to(  # pyright: ignore[reportIncompatibleMethodOverride] - of another model
+    def to(  # pyright: ignore[reportIncompatibleMethodOverride] - for another model
         self, device: Device, compiled: bool = False
     ) -> PairInputs:
         """The model's inputs."""
@@ -55,7 +55,7 @@ class Pairs(LabelledBatch):
         return PairInputs(super().to(device, compiled), *rest)
 
     def widened(self, width: int) -> "Pairs":
-        """The same, padded to `width`."""
+        """The batch padded to `width`."""
         fills = {"ids": 0, "labels": IGNORED, "segments": 0, "mask": 0}
         more = (0, width - self.ids.shape[1])
         return replace(self, **{name: functional.pad(getattr(self, name), more, value=fills[name]) for name in fills})
@@ -91,7 +91,7 @@ class PairModelling:
         self.steps = max(1, len(self._passages) // batch_size)
 
     def batches(self, epoch: int, with_rest: bool = False) -> Iterator[Pairs]:
-        """The epoch's batches, on the host; `with_rest`, a smaller one of the pairs that are left over too."""
+        """The epoch's batches, on the host; `with_rest`, also a smaller one with the remaining pairs."""
         generator = seeded(self._seed, f"pairs epoch {epoch}")
         order = torch.randperm(len(self._passages), generator=generator).numpy()
         shift = float(torch.rand(1, generator=generator))
@@ -106,7 +106,7 @@ class PairModelling:
         return batch.count
 
     def tokens(self, batch: Pairs) -> int:
-        """Real tokens."""
+        """The number of tokens without padding."""
         return int(batch.mask.sum())
 
     def part(self, batch: Pairs, rows: slice, device: Device) -> PairInputs:
@@ -117,23 +117,23 @@ class PairModelling:
         return pairs.to(device, compiled)
 
     def loss(self, model: nn.Module, part: PairInputs) -> Tensor:
-        """The loss summed over the masked tokens, plus that of the pairs.
+        """The summed loss of the masked tokens plus that of the pairs.
 
         The paper adds the mean over masked tokens and the mean over pairs. The training loop divides by the number of
-        masked tokens, so the loss of a pair is multiplied by the number of masks in a full pair.
+        masked tokens, so the loss of a pair is weighted by the number of masks in a full pair.
         """
         filled, relations = model(*part.tokens, part.segments, part.mask)
         related = functional.cross_entropy(relations.float(), part.unrelated, reduction="sum")
         return filled + self._masks * related
 
     def _pair(self, passage: int, shift: float, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        """A, B and whether B is from another document; `shift` and the `draws` (DRAWS,) are from 0 up to 1."""
+        """A, B and whether B is from another document; `shift` and `draws` (DRAWS,) are in [0, 1)."""
         tokens = self._tokens(passage, shift, draws[0])
         starts = self._sentence_starts(tokens)
         cut = int(starts[int(draws[1] * len(starts))])
         elsewhere = self._tokens(self._other_passage(passage, draws[2]), shift, draws[3])
         starts = self._sentence_starts(elsewhere)
-        length = min(len(tokens) - cut, len(elsewhere) - int(starts[0]))  # of B, possible for both kinds
+        length = min(len(tokens) - cut, len(elsewhere) - int(starts[0]))  # of B, for both kinds
         if draws[4] < 0.5:
             return tokens[:cut], tokens[cut : cut + length], False
         start = int(starts[starts <= len(elsewhere) - length][-1])
@@ -142,9 +142,9 @@ class PairModelling:
     def _tokens(self, passage: int, shift: float, draw: float) -> np.ndarray:
         """A passage's tokens.
 
-        A document's passages follow one another, shifted by the share `shift` of what is left of the document, so that
-        they begin elsewhere each epoch. The last one loses the share `draw` of its last sentence: else B would end with
-        a sentence only in pairs from short documents where it follows A.
+        A document's passages follow one another, shifted by the share `shift` of the document's remainder, so that they
+        begin elsewhere each epoch. The last one loses the share `draw` of its last sentence: else B would end with a
+        sentence only in related pairs from short documents.
         """
         first, last = self._documents[self._passages[passage]]
         size, count = min(self._room, last - first), max(1, (last - first) // self._room)
@@ -156,13 +156,13 @@ class PairModelling:
         return tokens[: max(2, len(tokens) - int(draw * sentence))]
 
     def _other_passage(self, passage: int, draw: float) -> int:
-        """A passage of another document, all with the same probability."""
+        """A passage of another document, each with the same probability."""
         first, last = np.searchsorted(self._passages, self._passages[passage] + np.arange(2))  # of this document
         chosen = int(draw * (len(self._passages) - (last - first)))
         return int(chosen if chosen < first else chosen + last - first)
 
     def _sentence_starts(self, tokens: np.ndarray) -> np.ndarray:
-        """The positions at which sentences but the first begin; all positions where there are none."""
+        """The positions where sentences other than the first begin; all positions if there are none."""
         places = np.flatnonzero(np.isin(tokens[:-1], self._ends)) + 1
         return places if len(places) else np.arange(1, len(tokens))
 

@@ -1,4 +1,4 @@
-"""A pretraining run: the initial model, what it is trained on, its validation and its files."""
+"""The parts of a pretraining run: the initial model, its objective and its validation."""
 
 import math
 import sys
@@ -8,19 +8,12 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from retrace.compute.device import Device
 from retrace.compute.sharding import to_device
 from retrace.core.errors import InputError
-from retrace.core.files import atomic_folder
-from retrace.models.heads import make_config, objective_of
-from retrace.models.language_model import (
-    LanguageModel,
-    PairModel,
-    continue_model,
-    make_language_model,
-)
+from retrace.models.heads import make_config
+from retrace.models.language_model import LanguageModel, PairModel, continue_model, make_language_model
 from retrace.objectives.language_modelling import (
     BlockModelling,
     LabelledBatch,
@@ -33,12 +26,12 @@ from retrace.objectives.language_modelling import (
 )
 from retrace.objectives.next_sentence import PairModelling, relation_accuracy
 from retrace.pretraining.settings import PretrainParams, PretrainSettings
-from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, closing_tokens, continuing_tokens, copy_tokenizer
-from retrace.training.loop import Budget, Epoch, Objective
+from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, closing_tokens, continuing_tokens
+from retrace.training.loop import Epoch, Objective
 from retrace.training.progress import Meter
 
 MAX_LOSS = math.log(sys.float_info.max)  # nats; the perplexity of a larger loss is no float
-EVALUATION_RATE = 0.15  # share of tokens masked in validation, whatever it is in training
+EVALUATION_RATE = 0.15  # share of tokens masked in validation, independent of training
 
 
 def load(
@@ -52,34 +45,24 @@ def load(
         return model, PairModelling(stream, tokenizer, *sizes, masking, params.seed)
 
     def label(blocks: Tensor, generator: torch.Generator) -> LabelledBatch:
-        if objective_of(model.body.config) == "causal":
+        if model.objective == "causal":
             return next_tokens(blocks, vocabulary)
         return mask_blocks(blocks, masking, vocabulary, generator)
 
     return model, BlockModelling(stream, *sizes, label, params.seed)
 
 
-def training_budget(recipe: PretrainSettings) -> Budget:
-    """How long to train."""
-    updates = math.ceil(recipe.max_tokens / (recipe.batch_size * recipe.block_size)) if recipe.max_tokens else None
-    return Budget(recipe.epochs, updates)
-
-
 def validation(
-    params: PretrainParams,
-    tokenizer: SubwordTokenizer,
-    stream: np.ndarray,
-    model: LanguageModel,
-    device: Device,
+    params: PretrainParams, tokenizer: SubwordTokenizer, stream: np.ndarray, model: LanguageModel, device: Device
 ) -> Callable[[Epoch, Meter], dict[str, float | None]]:
-    """A function that measures the model on the validation text: a row of the learning curve for each epoch."""
+    """A function that evaluates the model on the validation text: a row of the learning curve for each epoch."""
     language_model = model.of_tokens if isinstance(model, PairModel) else model
     vocabulary, recipe = Vocabulary.of(tokenizer), params.pretrain
     size, fixed = (recipe.block_size, recipe.batch_size), Masking(EVALUATION_RATE)
     pairs = PairModelling(stream, tokenizer, *size, fixed, 0) if recipe.next_sentence else None
 
     def after_epoch(epoch: Epoch, meter: Meter) -> dict[str, float | None]:
-        if objective_of(model.body.config) == "causal":
+        if model.objective == "causal":
             batches = sliding_batches(stream, recipe.block_size, recipe.block_size, vocabulary)
         else:
             batches = masked_batches(stream, recipe.block_size, EVALUATION_RATE, vocabulary)
@@ -99,19 +82,12 @@ def validation(
     return after_epoch
 
 
-def save_model(folder: Path, body: PreTrainedModel, weights: dict[str, Tensor], tokenizer: Path) -> None:
-    """Write the weights of a `LanguageModel` around `body`, with the files of its tokenizer."""
-    with atomic_folder(folder, summed=True) as temporary:
-        body.save_pretrained(temporary, state_dict={name.removeprefix("body."): weights[name] for name in weights})
-        copy_tokenizer(tokenizer, temporary)
-
-
 def _initial_model(
     params: PretrainParams, checkpoint: Path | None, vocabulary: Vocabulary, attention: str
 ) -> LanguageModel:
-    """The model of the checkpoint, or one with random weights.
+    """The model in the checkpoint, or one with random weights.
 
-    Raises InputError where its attention cannot stay within documents although it should.
+    Raises InputError where attention is to stay within documents but the model has sliding attention.
     """
     pairs, seed = params.pretrain.next_sentence, params.seed
     if checkpoint:

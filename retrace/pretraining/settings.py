@@ -22,15 +22,15 @@ from retrace.training.settings import OptimizerSettings
 class PretrainSettings(Section):
     """Language modelling on blocks of the running text."""
 
-    epochs: int = Field(ge=0, description="0: the checkpoint is passed on as it is")
+    epochs: int = Field(ge=0, description="0: the checkpoint is used unchanged")
     batch_size: Count = Field(description="blocks per step, over all processes")
     block_size: Count = Field(description="tokens of a block")
     max_lr: Positive | None = Field(default=None, description="a larger lr is an error; null: no limit")
-    max_tokens: Count | None = Field(default=None, description="stop after so many tokens of full blocks")
-    mask_rate: float = Field(default=0.3, gt=0, lt=1, description="share of a block's tokens that is masked, exactly")
+    max_tokens: Count | None = Field(default=None, description="stop after this many tokens, in full blocks")
+    mask_rate: float = Field(default=0.3, gt=0, lt=1, description="share of a block's tokens that are masked, exactly")
     mask_replacement: MaskReplacement = Field(
         default="mask",
-        description="a masked token becomes [MASK]; or, of ten, 8 [MASK], 1 a random token, 1 unchanged, as in BERT",
+        description="masked tokens become [MASK]; or 80% [MASK], 10% random tokens and 10% unchanged, as in BERT",
     )
     whole_word_mask: bool = Field(
         default=False, description="mask words instead of tokens; up to a word less than mask_rate"

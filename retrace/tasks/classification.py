@@ -1,4 +1,4 @@
-"""Which class is a text, or a pair of texts, of? SST-2 (Socher et al. 2013; GLUE) asks whether one is favourable."""
+"""Classification of texts or pairs of texts, such as the sentiment of sentences in SST-2 (Socher et al. 2013; GLUE)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -24,21 +25,21 @@ class EncodedExample:
     """Token ids, [CLS] text [SEP] or [CLS] text [SEP] pair [SEP] in the tokenizer's own format, and the class."""
 
     ids: list[int]
-    length: int  # tokens, also where numbers of features are in place of the ids
-    second: int  # the first token of the pair; the number of tokens where there is none, or no segments tell
+    length: int  # tokens, also where indices of features replace the ids
+    second: int  # the first token of the second text; the number of tokens if there is none, or no segments
     label: int
 
     @property
     def segments(self) -> np.ndarray:
-        """0 up to the first [SEP], 1 from the second text on: (T,)."""
+        """0 before the second text, then 1: (T,)."""
         return (np.arange(len(self.ids)) >= self.second).astype(np.int8)
 
 
 class Classification:
     """One of C classes for each text or pair of texts.
 
-    `segments`: whether the model tells the two apart by them; `causal`: whether it is causal, so that no token sees the
-    padding after it.
+    `segments`: whether the model has segments, which tell the two apart; `causal`: whether it is causal, so that no
+    token sees the padding after it.
     """
 
     kind: Kind = "classification"
@@ -65,7 +66,7 @@ class Classification:
         return self.encoded(read_examples(self._source, self.name, part))
 
     def encoded(self, examples: Sequence[Example]) -> list[EncodedExample]:
-        """These examples, cut to the longest length allowed, from the longer text of a pair first."""
+        """These examples, cut to the maximum length, the longer text of a pair first."""
         self._check_length(in_pairs=any(example.pair is not None for example in examples))
         self._tokenizer.enable_truncation(self._max_length, strategy="longest_first")
         encodings = self._tokenizer.encode_batch_fast(
@@ -79,7 +80,7 @@ class Classification:
         ]
 
     def _check_length(self, in_pairs: bool) -> None:
-        """Raise InputError where special tokens leave no room: the tokenizer would then cut nothing."""
+        """Raise InputError where special tokens leave no room: the tokenizer would not cut anything then."""
         special = len(self._tokenizer.pair_format) if in_pairs else len(self._tokenizer.encode("").ids)
         least, holds = (special + 2, "a token of each text") if in_pairs else (special + 1, "a token of the text")
         check_length(self.name, self._max_length, least, holds)
@@ -88,13 +89,13 @@ class Classification:
         return example.length
 
     def wrap(self, model: nn.Module) -> nn.Module:
-        """The classifier as it is."""
+        """The classifier itself."""
         return model
 
     def collate(self, examples: Sequence[EncodedExample], length: int | None = None) -> Tensors:
-        """ids (B, T), labels (B,); where the model needs them a mask of the padding and segments, (B, T)."""
+        """ids (B, T), labels (B,); if the model needs them, padding mask and segments, (B, T)."""
         ids = [example.ids for example in examples]
-        labels = padded([[example.label] for example in examples], 0)[:, 0]
+        labels = torch.tensor([example.label for example in examples])
         tensors = {"ids": padded(ids, self._pad, length), "labels": labels}
         if (length or ragged(ids)) and not self._causal:
             tensors["mask"] = mask_of(ids, length)
@@ -118,7 +119,7 @@ class Classification:
         return functional.cross_entropy(scores.float(), batch["labels"], reduction="sum")
 
     def rows(self, examples: Sequence[EncodedExample], scores: Sequence[np.ndarray]) -> list[Row]:
-        """Row number in the data, right class and the logit of each class, logit_0 to logit_{C-1}."""
+        """Row number in the data, gold class and the logit of each class, logit_0 to logit_{C-1}."""
         return [
             {"id": number, "label": example.label, **{f"logit_{i}": float(logit) for i, logit in enumerate(score)}}
             for number, (example, score) in enumerate(zip(examples, scores, strict=True))

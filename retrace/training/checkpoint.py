@@ -1,13 +1,13 @@
 """Checkpoints of a training run, so that a rerun after a crash resumes there and ends with the same bytes.
 
-A checkpoint is an atomic folder: the trained weights, their moments, the tensors that the run keeps and the states of
-the generators, gathered where they are sharded, as safetensors; everything else as json; and a checksum of each file.
-What is not trained is read again from where the run starts. Training goes on while a checkpoint is written.
+A checkpoint is an atomic folder: the trained weights, their moments, the best epoch's weights and the states of the
+random generators, gathered if sharded, as safetensors; everything else as json; and a checksum of each file. Frozen
+weights are not saved. Training goes on while a checkpoint is written.
 
-The last two are kept, and a damaged one is detected and skipped. Checkpoints are outside of what DVC tracks, in a
-folder named by a digest of all that the result depends on, so that they are never used with other settings or code.
-On other hardware, or by another number of processes, they are used where RETRACE_RESUME_ANYWHERE is true: batches come
-in the same order, but sums round differently. One run at a time owns its folder.
+The last two are kept, and a damaged one is detected and skipped. Checkpoints are not tracked by DVC. They are in a
+folder named by a digest of all that the result depends on, so that they are never used with other settings or code. On
+other hardware, or with another number of processes, they are used if RETRACE_RESUME_ANYWHERE is true: batches come in
+the same order, but sums round differently. One run at a time owns its folder.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ from retrace.core.guard import take
 
 STATE, PROGRESS = "state.safetensors", "progress.json"
 SAVED = 2  # checkpoints kept
-PLACES = 64  # processes that may do the same run, each with checkpoints of its own
+PLACES = 64  # processes that may do the same run at once, each with checkpoints of its own
 RECENT = 20  # updates over which the loss is averaged to detect divergence
 SECONDS = 120.0  # between two checkpoints, unless RETRACE_SAVE_SECONDS is set
 
@@ -47,20 +47,20 @@ class Position:
     """The position of a run between two updates, and its running sums."""
 
     step: int = 0  # updates done
-    epoch: int = -1  # last epoch whose evaluation is done; 0 is the model before training
+    epoch: int = -1  # last evaluated epoch; 0 is the model before training
     summed: float = 0.0  # loss of the current epoch so far, nats
     targets: int = 0  # number of targets of that sum
     recent: list[float] = field(default_factory=list)  # loss per target of the last updates, oldest first
-    lowest: float | None = None  # lowest mean of so many updates so far
+    lowest: float | None = None  # lowest mean over that many updates so far
     tokens: int = 0  # of the whole run, without padding
-    seconds: float = 0.0  # of updates and checkpoints, without evaluation and waiting for data
+    seconds: float = 0.0  # in updates and checkpoints, without evaluation and waiting for data
     waited: float = 0.0  # seconds of waiting for data
-    points: list[list[float]] = field(default_factory=list)  # of the curve: updates done, mean loss since the last
+    points: list[list[float]] = field(default_factory=list)  # learning curve: updates done, mean loss since the last
     since: float = 0.0  # loss since the last point, nats
     targets_since: int = 0  # number of targets of that sum
 
     def add(self, loss: float, targets: int, tokens: int, seconds: float) -> None:
-        """Count one more update."""
+        """Count an update."""
         self.step, self.tokens, self.seconds = self.step + 1, self.tokens + tokens, self.seconds + seconds
         self.summed, self.targets = self.summed + loss, self.targets + targets
         self.since, self.targets_since = self.since + loss, self.targets_since + targets
@@ -79,7 +79,7 @@ class Position:
         self.since, self.targets_since = 0.0, 0
 
     def begin_after(self, epoch: int) -> None:
-        """Begin the epoch after this one."""
+        """Start the epoch after this one."""
         self.epoch, self.summed, self.targets = epoch, 0.0, 0
 
 
@@ -87,11 +87,11 @@ class Checkpointer:
     """Saves and restores the checkpoints of one run."""
 
     def __init__(self, name: str, digest: str, device: Device) -> None:
-        """`digest` covers all that the run's result depends on, but for the device."""
+        """`digest` covers all that the result depends on, except the device."""
         self._device, self._every, self._last = device, _seconds(), time.monotonic()
         self._hardware = _hardware(device)
         states = Path(os.environ.get("DVC_ROOT") or ".") / ".retrace" / "states"
-        self._same_run = f"{name}-{_mark(digest)}"  # on whatever hardware
+        self._same_run = f"{name}-{_mark(digest)}"  # on any hardware
         self._folder = states / f"{self._same_run}.{_mark(self._hardware)}"
         self._locks: dict[Path, TextIO] = {}  # by folder; held by the main process for all
         self._elsewhere: Path | None = None  # where to resume from checkpoints of other hardware
@@ -99,28 +99,27 @@ class Checkpointer:
             self._folder, self._locks[self._folder] = _free_place(self._folder)
             if is_true("RETRACE_RESUME_ANYWHERE") and not _checkpoints(self._folder):
                 self._elsewhere = next(filter(self._take, self._others()), None)
-        if device.processes > 1:
-            self._folder, self._elsewhere = broadcast_object_list([self._folder, self._elsewhere])
+        self._folder, self._elsewhere = broadcast_object_list([self._folder, self._elsewhere])
         self._writer = ThreadPoolExecutor(1)
         self._writing: Future[None] | None = None
 
-    def space(self, model: nn.Module, optimizers: list[Optimizer]) -> str:
-        """What disk space checkpoints and the trained weights take, and how much there is.
+    def space(self, optimizers: list[Optimizer]) -> str:
+        """A message about the disk space that checkpoints and the trained weights take, and the free space.
 
-        Raises InputError where the weights alone take more.
+        Raises InputError where the weights alone do not fit.
         """
         trained = copies = 0
         for group in (group for optimizer in optimizers for group in optimizer.param_groups):
             weights = sum(weight.numel() * weight.element_size() for weight in group["params"])
             trained += weights
-            copies += weights * (2 + (2 if "betas" in group else 1))  # themselves, those kept, their moments
+            copies += weights * (2 + (2 if "betas" in group else 1))  # current and best weights, moments
         free = shutil.disk_usage(".").free
         if trained > free:
             raise InputError(f"the trained weights take {size(trained)} of disk space; {size(free)} are free")
         return f"takes up to {size(trained + (SAVED + 1) * copies)} of disk space; {size(free)} are free"
 
     def due(self) -> bool:
-        """Whether it is time for another checkpoint and the last is written; only the main process decides."""
+        """Whether it is time for a checkpoint and the last one is written; only the main process decides."""
         is_writing = self._every > 0 and self._writing is not None and not self._writing.done()
         return self._device.is_main and not is_writing and time.monotonic() - self._last >= self._every
 
@@ -129,10 +128,9 @@ class Checkpointer:
     ) -> None:
         """Copy the state and write it while training goes on; every process must call it.
 
-        Raises what writing the checkpoint before it raised, such as OSError on a full disk.
+        Raises what writing the previous checkpoint raised, such as OSError on a full disk.
         """
-        own = [_generators(self._device)]
-        generators = gather_object(own) if self._device.processes > 1 else own
+        generators = gather_object([_generators(self._device)])
         tensors = {f"model/{name}": weight for name, weight in gather_weights(model, only_trained=True).items()}
         tensors |= _optimizer_tensors(optimizers, self._device)
         tensors |= {
@@ -141,23 +139,20 @@ class Checkpointer:
         if self._device.is_main:
             self.wait()
             copies = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}
-            copies |= {f"kept/{name}": tensor for name, tensor in kept.items()}  # which is replaced, never changed
+            copies |= {f"kept/{name}": tensor for name, tensor in kept.items()}  # they are replaced, never changed
             progress = json.dumps({"position": asdict(at), "journal": journal, "hardware": self._hardware})
             self._writing = self._writer.submit(self._write, at.step, copies, progress)
         self._last = time.monotonic()
 
     def wait(self) -> None:
-        """Wait until the last checkpoint is on the disk.
-
-        Raises what writing it raised.
-        """
+        """Wait until the last checkpoint is on disk; raises what writing it raised."""
         if self._writing is not None:
             self._writing.result()
 
     def restore(
         self, model: nn.Module, optimizers: list[Optimizer], journal: list[Any], kept: dict[str, Tensor]
     ) -> tuple[Position, list[str]]:
-        """Load the newest undamaged checkpoint; returns its position and messages about it."""
+        """Load the newest undamaged checkpoint; returns its position, and messages to the user."""
         messages = []
         for path in reversed(_checkpoints(self._elsewhere or self._folder)):
             wrong = find_damage(path)
@@ -165,7 +160,7 @@ class Checkpointer:
                 messages.append(f"the checkpoint of step {int(path.name)} is damaged: {wrong.name}")
                 continue
             with safe_open(path / STATE, framework="pt") as file:
-                reads = self._device.is_main or not self._device.sharded  # with sharding the main process reads for all
+                reads = self._device.is_main or not self._device.sharded  # with sharding the main process loads for all
                 load_weights(model, dict(_tensors(file, "model")) if reads else {})
                 for number, optimizer in enumerate(optimizers):
                     _load_optimizer(optimizer, _tensors(file, f"optimizer/{number}"))
@@ -176,10 +171,10 @@ class Checkpointer:
             at = Position(**progress["position"])
             other = f", saved on {progress['hardware']}; this is {self._hardware}" if self._elsewhere else ""
             return at, [*messages, f"resuming after step {at.step}{other}"]
-        return Position(), messages + (["beginning anew"] if messages else []) + self._not_used()
+        return Position(), messages + (["starting over"] if messages else []) + self._not_used()
 
     def remove(self) -> None:
-        """Remove all checkpoints, after the run is done and its outputs are written."""
+        """Remove all checkpoints, once the outputs of the run are written."""
         self._device.accelerator.wait_for_everyone()
         self._writer.shutdown()
         if self._device.is_main:
@@ -191,7 +186,7 @@ class Checkpointer:
         self._device.accelerator.wait_for_everyone()
 
     def close(self) -> None:
-        """Release the checkpoints to another run, as the end of this process does."""
+        """Release the checkpoints to other runs, as the end of this process does."""
         self._writer.shutdown()
         for lock in self._locks.values():
             lock.close()
@@ -214,7 +209,7 @@ class Checkpointer:
         return sorted(last, key=lambda folder: (-last[folder], folder))
 
     def _take(self, folder: Path) -> bool:
-        """Whether a folder of checkpoints is this run's alone, now or already."""
+        """Lock a folder of checkpoints, unless this run holds its lock; False if another run does."""
         if folder not in self._locks:
             lock = take(_lock_of(folder))
             if lock is None:
@@ -223,7 +218,7 @@ class Checkpointer:
         return True
 
     def _not_used(self) -> list[str]:
-        """What to say of a checkpoint of the same run that was saved on other hardware."""
+        """A message about a checkpoint of the same run on other hardware, where the bytes would differ."""
         newest = [_checkpoints(folder)[-1] for folder in self._others()]
         path = next((path for path in newest if find_damage(path) is None), None)
         if path is None:
@@ -231,12 +226,12 @@ class Checkpointer:
         there = read_json(path / PROGRESS)["hardware"]
         return [
             f"not resuming after step {int(path.name)}: saved on {there}; this is {self._hardware} "
-            "(RETRACE_RESUME_ANYWHERE=true resumes all the same)"
+            "(RETRACE_RESUME_ANYWHERE=true resumes anyway)"
         ]
 
 
 def _tensors(file: Any, prefix: str) -> Iterator[tuple[str, Tensor]]:
-    """The tensors of a file under a prefix, one read at a time, with the rest of their names."""
+    """The tensors of a file whose names have a prefix, read one at a time, with the rest of their names."""
     for name in file.keys():  # noqa: SIM118 - not a dict
         if name.startswith(f"{prefix}/"):
             yield name.removeprefix(f"{prefix}/"), file.get_tensor(name)
@@ -251,16 +246,16 @@ def _mark(text: str) -> str:
 
 
 def _hardware(device: Device) -> str:
-    """What the bytes of a run depend on beside its settings, code and inputs."""
+    """What the bytes of a run depend on besides settings, code and inputs."""
+    where = f"CPU with {torch.backends.cpu.get_cpu_capability()}"
     if device.torch_device.type == "cuda":
-        where = f"{torch.cuda.get_device_name(device.torch_device)}, CUDA {torch.version.cuda}, "
-        where += f"NCCL {'.'.join(map(str, torch.cuda.nccl.version()))}"
-    else:
-        where = f"CPU with {torch.backends.cpu.get_cpu_capability()}"
+        nccl = ".".join(map(str, torch.cuda.nccl.version()))
+        where = f"{torch.cuda.get_device_name(device.torch_device)}, CUDA {torch.version.cuda}, NCCL {nccl}"
     processes = f"{device.processes} {'sharded ' if device.sharded else ''}× {torch.get_num_threads()} threads"
-    parts = f", {device.micro_batch} examples a pass" if device.micro_batch else ""
-    parts += f", compiled by {device.compiler}" if device.compiler else ""
-    return f"{where}, {processes}{parts}, {'bf16' if device.bf16 else 'fp32'}, torch {torch.__version__}"
+    passes = f"{device.micro_batch} examples a pass" if device.micro_batch else ""
+    compiler = f"compiled by {device.compiler}" if device.compiler else ""
+    precision = "bf16" if device.bf16 else "fp32"
+    return ", ".join(filter(None, [where, processes, passes, compiler, precision, f"torch {torch.__version__}"]))
 
 
 def _free_place(first: Path) -> tuple[Path, TextIO]:
@@ -292,12 +287,12 @@ def _seconds() -> float:
 
 
 def find_damage(path: Path) -> Path | None:
-    """A file of a checkpoint that is not as it was written."""
+    """A damaged file of a checkpoint, if any."""
     return damaged(path, file_digests([path])) if (path / SUMS).is_file() else path / SUMS
 
 
 def _optimizer_tensors(optimizers: list[Optimizer], device: Device) -> dict[str, Tensor]:
-    """Whole tensors by optimizer, weight and name; of sharded ones on the main process alone."""
+    """Whole tensors by optimizer, weight and name, on the main process."""
     found = {}
     for number, optimizer in enumerate(optimizers):
         for index, tensors in optimizer.state_dict()["state"].items():
@@ -309,19 +304,19 @@ def _optimizer_tensors(optimizers: list[Optimizer], device: Device) -> dict[str,
 
 
 def _load_optimizer(optimizer: Optimizer, saved: Iterable[tuple[str, Tensor]]) -> None:
-    """Load what `_optimizer_tensors` returned; of a tensor that is sharded a process keeps its shard."""
+    """Load the result of `_optimizer_tensors`; of sharded tensors a process keeps its shard."""
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in saved:
         index, name = key.split("/")
         weight = weights[int(index)]
-        mine = local_shard(tensor, weight) if tensor.shape == weight.shape else tensor  # else the number of updates
+        mine = local_shard(tensor, weight) if tensor.shape == weight.shape else tensor  # else the step count
         state.setdefault(int(index), {})[name] = mine
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 def _generators(device: Device) -> dict[str, Tensor]:
-    """The states of this process's generators, from which alone training draws."""
+    """The states of this process's generators that training draws from."""
     states = {"cpu": torch.get_rng_state()}
     return states | ({"cuda": torch.cuda.get_rng_state()} if device.torch_device.type == "cuda" else {})
 

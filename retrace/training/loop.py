@@ -1,13 +1,13 @@
 """The training loop of pretraining and fine-tuning: deterministic, resumable, on one process or many.
 
 SIGTERM, SIGUSR1, which Slurm sends before the time limit, and Ctrl-C ask a run to stop: it finishes its update, saves a
-checkpoint and ends with an exit code of its own. An evaluation is cut short, and done again after resuming.
+checkpoint and ends with an exit code of its own. An evaluation is cut short, and repeated after resuming.
 """
 
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -27,7 +27,7 @@ from retrace.training.progress import LiveCurves, Meter
 from retrace.training.settings import OptimizerSettings
 from retrace.training.throughput import Speed, count_flops
 
-POINTS = 100  # of the curve by update; up to twice as many
+POINTS = 100  # of the learning curve; up to twice as many
 Batch = TypeVar("Batch", bound=Sized)
 Part = TypeVar("Part")
 
@@ -35,10 +35,10 @@ Part = TypeVar("Part")
 class Objective(Protocol[Batch, Part]):
     """What a model is trained on: batches for each epoch, and their loss."""
 
-    steps: int  # an epoch
+    steps: int  # per epoch
 
     def batches(self, epoch: int) -> Iterable[Batch]:
-        """The epoch's batches of examples for all processes, on the host; the same every time."""
+        """The epoch's batches of examples for all processes, on the host; the same each time."""
         ...
 
     def targets(self, batch: Batch) -> int:
@@ -59,16 +59,8 @@ class Objective(Protocol[Batch, Part]):
 
 
 @dataclass(frozen=True)
-class Budget:
-    """How long a run trains: until the first of these is used up. The learning-rate schedule spans the budget."""
-
-    epochs: int
-    updates: int | None = None
-
-
-@dataclass(frozen=True)
 class Epoch:
-    """An epoch that is done, or was cut short by the budget; number 0 is the model before training."""
+    """A finished epoch, or one cut short by `most_updates`; number 0 is the model before training."""
 
     number: int
     loss: float | None  # mean training loss per target, nats
@@ -83,26 +75,27 @@ class Run(Generic[Batch, Part]):
     objective: Objective[Batch, Part]
     device: Device
     optimizer: OptimizerSettings
-    lr: float
-    budget: Budget
+    lr: float  # peak
+    epochs: int
+    most_updates: int | None = None  # training ends after these, or after the epochs
     checkpointer: Checkpointer | None = None  # for resuming
     journal: list[Any] = field(default_factory=list)  # results after epoch 0, 1, …; json
-    kept: dict[str, Tensor] = field(default_factory=dict)  # such as the weights of the best epoch
+    kept: dict[str, Tensor] = field(default_factory=dict)  # the weights of the best epoch
 
     @property
     def updates(self) -> int:
-        """The number of updates of the whole run."""
-        most = self.budget.epochs * self.objective.steps
-        return most if self.budget.updates is None else min(most, self.budget.updates)
+        """The number of updates of the whole run, which the learning-rate schedule spans."""
+        most = self.epochs * self.objective.steps
+        return most if self.most_updates is None else min(most, self.most_updates)
 
     def done(self, at: Position) -> float:
-        """The share of the budget that is used up."""
+        """The share of the updates that is done."""
         return at.step / self.updates if self.updates else 1.0
 
 
 @dataclass(frozen=True)
 class Share(Generic[Part]):
-    """What this process does of an update, on its device, and the size of the whole."""
+    """This process's share of an update, on its device, and the size of the whole."""
 
     parts: list[tuple[Part, bool]]  # one for each forward pass, with whether it counts
     targets: int  # over all processes
@@ -111,11 +104,11 @@ class Share(Generic[Part]):
 
 @dataclass(frozen=True)
 class Update:
-    """One update, over all processes."""
+    """The figures of one update, over all processes."""
 
     loss: float  # summed over the targets, nats
     save: float  # above 0 where a checkpoint is due
-    stop: float  # above 0 where some process was asked to stop
+    stop: float  # above 0 where a process was asked to stop
     norm: float  # of the gradient, before clipping
 
 
@@ -123,34 +116,11 @@ class _CutShort(Exception):  # noqa: N818 - no error
     """A signal came during an evaluation."""
 
 
-class Signals(list[int]):
-    """The signals received that ask a run to stop, in place of which the process would end."""
-
-    _ends = False  # whether one ends what is being done
-
-    def note(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal."""
-        self.append(number)
-        if self._ends:
-            raise _CutShort
-
-    @contextmanager
-    def ending(self, wanted: bool) -> Iterator[None]:
-        """Raise where a signal came already or comes within."""
-        self._ends = wanted
-        try:
-            if wanted and self:
-                raise _CutShort
-            yield
-        finally:
-            self._ends = False
-
-
 def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
-    """Train until the budget is used up; what `after_epoch(epoch, meter)` returns is appended to the journal.
+    """Train to the end of the run; the results of `after_epoch(epoch, meter)` are appended to the journal.
 
-    A run that has a checkpoint resumes from there. Raises DivergedError where the loss or the gradient is not
-    finite, the loss rose or a batch has no target, Interrupted where a signal asked to stop or another process ended.
+    A run with a checkpoint resumes from it. Raises DivergedError where the loss or the gradient is not finite, the
+    loss rose or a batch has no target; Interrupted where a signal asked to stop or another process ended.
     """
     model = data_parallel(run.model, run.device)
     flops = _flops_a_token(run, model) if run.updates else 0.0
@@ -161,14 +131,14 @@ def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> 
     with (
         Meter(run.title, run.updates, at.step, quiet=not main) as meter,
         LiveCurves(run.title, resumes=at.step > 0, wanted=main) as live,
-        handled(training.signals.note),
+        handled(training.ask_to_stop),
         run.device.together(),
     ):
         meter.say(*(f"{run.title}  {line}" for line in messages))
         if at.epoch < 0:
             training.evaluate(partial(after_epoch, Epoch(0, None), meter))
             at.epoch = 0
-        while at.epoch < run.budget.epochs and (at.targets or run.done(at) < 1):
+        while at.epoch < run.epochs and (at.targets or run.done(at) < 1):
             meter.resume()
             for share, update in training.rest_of_epoch():
                 meter.step(share.tokens, update.loss / share.targets, update.norm)
@@ -180,34 +150,47 @@ def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> 
 
 
 class Training(Generic[Batch, Part]):
-    """A run under way: the model as it is trained, its optimizers, its position and the signals received."""
+    """A run in progress: the model as it is trained, its optimizers, its position, whether a signal asked to stop."""
 
     def __init__(self, run: Run[Batch, Part], model: nn.Module) -> None:
-        self.run, self.model, self.at, self.signals = run, model, Position(), Signals()
+        self.run, self.model, self.at = run, model, Position()
+        self._asked_to_stop = self._is_interruptible = False
         self.optimizers = make_optimizers(run.model, run.optimizer, run.lr, run.device.bf16)
 
     def restore(self) -> list[str]:
-        """Go on from a checkpoint, where there is one; messages about it."""
+        """Resume from a checkpoint, if there is one; returns messages to the user."""
         run = self.run
         if run.checkpointer is None:
             return []
         self.at, messages = run.checkpointer.restore(run.model, self.optimizers, run.journal, run.kept)
-        return [*messages, run.checkpointer.space(run.model, self.optimizers)]
+        return [*messages, run.checkpointer.space(self.optimizers)]
+
+    def ask_to_stop(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal: stop after the update, or at once in an evaluation by one process."""
+        self._asked_to_stop = True
+        if self._is_interruptible:
+            self._is_interruptible = False
+            raise _CutShort
 
     def evaluate(self, measure: Callable[[], Any]) -> None:
-        """Append what is measured to the journal; several processes, which measure together, finish it first."""
+        """Append a measurement to the journal; several processes, which measure together, finish it before stopping."""
         self.run.model.eval()
+        is_alone = self.run.device.processes == 1
+        if is_alone and self._asked_to_stop:
+            self._stop()
+        self._is_interruptible = is_alone
         try:
-            with self.signals.ending(self.run.device.processes == 1):
-                measured = measure()
+            measured = measure()
         except _CutShort:
             self._stop()
+        finally:
+            self._is_interruptible = False
         self.run.journal.append(measured)
 
     def rest_of_epoch(self) -> Iterator[tuple[Share[Part], Update]]:
-        """Make the remaining updates of the epoch, as far as the budget allows.
+        """Make the remaining updates of the epoch.
 
-        A GPU computes one while the next batch is drawn; then the host waits for it, the only time in an update.
+        The next batch is drawn while a GPU computes; then the host waits for it, the only time in an update.
         """
         run, at, clock = self.run, self.at, Clock()
         run.model.train()
@@ -238,29 +221,29 @@ class Training(Generic[Batch, Part]):
             share = following
 
     def _update(self, share: Share[Part]) -> Tensor:
-        """Make one update, or none where the loss or the gradient is not finite; returns an `Update` on the device."""
+        """Make one update, or none where loss or gradient is not finite; returns an `Update` as a device tensor."""
         run = self.run
         loss = _backward(run, self.model, share)
-        due, asked_to_stop = run.checkpointer is not None and run.checkpointer.due(), bool(self.signals)
-        own = run.device.send(torch.tensor([due, asked_to_stop], dtype=torch.float64))
+        is_due = run.checkpointer is not None and run.checkpointer.due()
+        own = run.device.send(torch.tensor([is_due, self._asked_to_stop], dtype=torch.float64))
         norm = full_tensor(nn.utils.clip_grad_norm_(run.model.parameters(), run.optimizer.max_grad_norm))
         figures = torch.cat([run.device.all_reduce(torch.cat([loss[None], own])), norm.double()[None]])
         skips = (~figures.isfinite().all()).float()
         for optimizer in self.optimizers:
-            # What torch's fused optimizers read, and Muon: 1 skips the update on the device.
-            setattr(optimizer, "found_inf", skips)  # noqa: B010 - no attribute of all optimizers
+            # torch's fused optimizers and Muon read it on the device: 1 skips the update.
+            setattr(optimizer, "found_inf", skips)  # noqa: B010 - not declared by Optimizer
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         return figures
 
     def _require_finite(self, update: Update) -> None:
-        """Stop after an update that was not made, as it would have ruined the weights."""
+        """Raise DivergedError after an update that was skipped because it would have ruined the weights."""
         for name, value in (("loss", update.loss), ("norm of the gradient", update.norm)):
             if not math.isfinite(value):
                 self._diverged(f"the {name} is {value}", self.at.step)
 
     def _require_no_spike(self) -> None:
-        """Stop where the loss has diverged, before that is saved in a checkpoint."""
+        """Raise DivergedError where the loss rose too far, before that is saved in a checkpoint."""
         at, most = self.at, self.run.optimizer.max_loss_rise
         if most is not None and at.lowest is not None and at.level > at.lowest + most:
             said = f"the loss rose from {at.lowest:.2f} to {at.level:.2f}"
@@ -273,29 +256,29 @@ class Training(Generic[Batch, Part]):
         raise DivergedError(f"{self.run.title}: {said} at {place}; a lower lr than {self.run.lr} may help{or_else}")
 
     def _stop(self) -> NoReturn:
-        """Save a checkpoint, where there is one to resume from, and end the run."""
+        """Save a checkpoint, if the run has any, and end the run."""
         run, at = self.run, self.at
         if run.checkpointer and at.step:
             run.checkpointer.save(run.model, self.optimizers, at, run.journal, run.kept)
             run.checkpointer.wait()
-        where = "run it again to resume there" if run.checkpointer else "nothing was kept"
+        where = "run it again to resume there" if run.checkpointer else "nothing was saved"
         raise Interrupted(f"{run.title}: asked to stop after step {at.step}; {where}")
 
 
 def _flops_a_token(run: Run[Batch, Part], model: nn.Module) -> float:
-    """Operations per token, measured on the first batch, without compiling: a compiled model dispatches none.
+    """Operations per token, measured on the first batch without compiling, as compiled models dispatch none.
 
-    This is also DistributedDataParallel's first backward pass, after which it groups gradients anew, by the order in
-    which they came. Otherwise the first update after resuming would sum three processes' gradients in another order.
+    This is also DistributedDataParallel's first backward pass, after which it regroups gradients by their order of
+    arrival. Otherwise the first update after resuming would sum gradients in another order.
     """
-    run = replace(run, device=replace(run.device, compiler=None))  # nor padded for it
+    run = replace(run, device=replace(run.device, compiler=None))  # nor with padding for compiled models
     share = next(_shares(run, 1))
     (operations,) = run.device.all_reduce_sum([count_flops(model, lambda: _backward(run, model, share))])
     return operations / share.tokens
 
 
 class Clock:
-    """Measures one thing after another."""
+    """A stopwatch."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
@@ -307,7 +290,7 @@ class Clock:
 
 
 def _shares(run: Run[Batch, Part], epoch: int, done: int = 0) -> Iterator[Share[Part]]:
-    """This process's shares of the epoch's batches but the first `done`, which are drawn too, as generators go on."""
+    """This process's shares of the epoch's batches; the first `done` are drawn but skipped, to advance generators."""
     for batch in islice(run.objective.batches(epoch), done, None):
         parts = [(run.objective.part(batch, rows, run.device), counts) for rows, counts in run.device.share(len(batch))]
         targets = run.objective.targets(batch)
@@ -317,9 +300,10 @@ def _shares(run: Run[Batch, Part], epoch: int, done: int = 0) -> Iterator[Share[
 
 
 def _backward(run: Run[Batch, Part], model: nn.Module, share: Share[Part]) -> Tensor:
-    """Compute the gradient of the mean loss over all targets; returns this process's sum of the loss, in float64.
+    """Compute the gradient of the mean loss over all targets; returns this process's summed loss, in float64.
 
-    Gradients are averaged over processes, after the last pass, so each loss is divided by the mean number of targets.
+    Gradients are averaged over processes after the last pass, so losses are divided by the mean number of targets per
+    process.
     """
     losses = []
     for number, (part, counts) in enumerate(share.parts, 1):

@@ -1,8 +1,8 @@
 """The optimizers and their learning-rate schedule: Muon on the hidden matrices, AdamW on the rest.
 
-Muon (Jordan et al. 2024) is momentum whose singular values are all brought near 1. This one is torch.optim.Muon but for
-the precision: torch's computes in bfloat16, which takes a CPU without instructions for it hundreds of times as long as
-float32. AdamW is that of Loshchilov and Hutter 2019.
+Muon (Jordan et al. 2024) is momentum with all singular values brought near 1. This one differs from torch.optim.Muon in
+its coefficients and precision: torch's computes in bfloat16, which on a CPU without instructions for it takes hundreds
+of times as long as float32. AdamW is that of Loshchilov and Hutter 2019.
 """
 
 import math
@@ -20,10 +20,10 @@ from retrace.training.settings import OptimizerSettings
 
 
 def rate_factor(done: float, warmup: float, flat: float, updates: int) -> float:
-    """The learning rate as a share of its peak when the share `done` of a run of so many updates is over.
+    """The learning rate as a share of its peak, when the share `done` of a run of so many updates is over.
 
     Rises linearly up to `warmup`, stays at 1 up to `flat`, then falls linearly to 0 at the end. A warm-up of at most
-    one update is left out: all it would do is make the first update, at 0, for nothing.
+    one update is left out, as it would only waste the first update at a rate of 0.
     """
     if done < warmup and warmup * updates > 1:
         return done / warmup
@@ -32,11 +32,11 @@ def rate_factor(done: float, warmup: float, flat: float, updates: int) -> float:
     return max(0.0, (1 - done) / (1 - flat))
 
 
-LISTS: Any = torch  # its functions of lists of tensors, a kernel for many, have no types
+LISTS: Any = torch  # the functions of lists of tensors, one kernel for many, have no types
 MOMENTUM = 0.95
 BETA1 = 0.9  # of AdamW
-# Of the polynomials of each step (Amsel et al. 2025, Polar Express, algorithm 1): fitted to singular values from 0.001
-# of a matrix's norm in five steps, as published, and from 0.02 in three; both with a safety factor of 1.02.
+# Coefficients of each step's polynomial (Amsel et al. 2025, Polar Express, algorithm 1), fitted to singular values from
+# 0.001 of a matrix's norm in five steps, as published, or from 0.02 in three; both with a safety factor of 1.02.
 COEFFICIENTS = {
     5: (
         (8.156555, -22.483293, 15.878770),
@@ -48,7 +48,7 @@ COEFFICIENTS = {
     3: ((7.559774, -20.838285, 14.716987), (3.167193, -2.282934, 0.455220), (2.244927, -1.618441, 0.413370)),
 }
 SAFETY, EPSILON = 1.02, 1e-7
-# Numbers in the matrices that are multiplied in one call: on a CPU more gain nothing, a GPU has few calls to wait for.
+# Elements of the matrices multiplied in one call: more gain nothing on a CPU; a GPU needs few kernel launches.
 TOGETHER = {"cpu": 2**20, "cuda": 2**26}
 
 
@@ -63,12 +63,12 @@ class Muon(Optimizer):
     ) -> None:
         super().__init__(matrices, {"lr": lr, "weight_decay": weight_decay})
         self._precision, self._steps = precision, steps
-        # 1 where the next step is to change no weight, as with torch's fused optimizers.
+        # 1 where the next step must not change any weight, as with torch's fused optimizers.
         self.found_inf = torch.zeros((), device=self.param_groups[0]["params"][0].device)
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - takes none
-        """Make one update; that of a tall matrix is scaled by the root of height over width."""
+        """Make one update; tall matrices' updates are scaled by the root of height over width."""
         skips = self.found_inf > 0
         for group in self.param_groups:
             weights = [weight for weight in group["params"] if weight.grad is not None]
@@ -88,8 +88,8 @@ class Muon(Optimizer):
         LISTS._foreach_lerp_(momenta, gradients, 1 - MOMENTUM)
         updates = list(LISTS._foreach_lerp(gradients, momenta, MOMENTUM))
         for numbers in _batched(weights):
-            # Sharded matrices are gathered for their own orthogonalization only.
-            wide = [_wide(full_tensor(updates[number])) for number in numbers]
+            # Sharded matrices are gathered only for their own orthogonalization.
+            wide = [_transposed_if_tall(full_tensor(updates[number])) for number in numbers]
             found = self._shared_out(wide).float().masked_fill_(skips, 0.0)
             for number, update in zip(numbers, found, strict=True):
                 is_tall = weights[number].shape[0] > weights[number].shape[1]
@@ -97,12 +97,12 @@ class Muon(Optimizer):
         return updates
 
     def _shared_out(self, matrices: list[Tensor]) -> Tensor:
-        """The orthogonalized matrices (N, R, C), of which each process computes as many."""
+        """The orthogonalized matrices (N, R, C); each process computes an equal share."""
         processes = dist.get_world_size() if dist.is_initialized() else 1
         each = -(-len(matrices) // processes)
         first = dist.get_rank() * each if processes > 1 else 0
         mine = matrices[first : first + each]
-        mine += [matrices[0]] * (each - len(mine))  # as many for each, and no result of these
+        mine += [matrices[0]] * (each - len(mine))  # padding, whose results are dropped
         found = orthogonalised(torch.stack(mine), self._precision, self._steps)
         if processes == 1:
             return found
@@ -112,7 +112,7 @@ class Muon(Optimizer):
 
 
 def orthogonalised(matrices: Tensor, precision: torch.dtype, steps: int) -> Tensor:
-    """Matrices (N, R, C) that are not tall with singular values near 1, by polynomials of odd degree up to 5.
+    """Bring the singular values of matrices (N, R, C) with R ≤ C near 1, by odd polynomials of degree 5.
 
     Five steps bring those above 1/1000 of a matrix's norm to between 0.84 and 1.15, three those above 1/22 to between
     0.89 and 1.11; smaller ones stay smaller.
@@ -125,12 +125,12 @@ def orthogonalised(matrices: Tensor, precision: torch.dtype, steps: int) -> Tens
     return matrices
 
 
-def _wide(matrix: Tensor) -> Tensor:
+def _transposed_if_tall(matrix: Tensor) -> Tensor:
     return matrix.mT if matrix.shape[0] > matrix.shape[1] else matrix
 
 
 def _batched(weights: Sequence[nn.Parameter]) -> Iterator[list[int]]:
-    """The numbers of matrices that have one shape or its transpose, in batches."""
+    """The indices of matrices that share a shape, up to transposition, in batches."""
     alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for number, weight in enumerate(weights):
         alike[tuple(sorted(weight.shape))].append(number)
@@ -140,11 +140,11 @@ def _batched(weights: Sequence[nn.Parameter]) -> Iterator[list[int]]:
 
 
 def make_optimizers(model: nn.Module, settings: OptimizerSettings, lr: float, bf16: bool = False) -> list[Optimizer]:
-    """The optimizers of a model, each group with its peak rate under `peak`; `bf16`: Muon multiplies in bfloat16.
+    """The optimizers of a model, with each group's peak rate as `peak`; with `bf16`, Muon multiplies in bfloat16.
 
-    Raises ValueError where the model trains no weights.
+    Raises ValueError where no weight is trained.
     """
-    hidden: list[nn.Parameter] = []  # matrices of layers: no embedding, head, norm or bias
+    hidden: list[nn.Parameter] = []  # matrices in layers, so no embeddings, head, norms or biases
     rest: list[nn.Parameter] = []
     for name, weight in model.named_parameters():
         is_hidden = weight.ndim == 2 and (".layers." in name or ".layer." in name)
@@ -153,7 +153,7 @@ def make_optimizers(model: nn.Module, settings: OptimizerSettings, lr: float, bf
         elif weight.requires_grad:
             rest.append(weight)
     optimizers: list[Optimizer] = []
-    if rest or not hidden:  # with LoRA on a language model, hidden matrices are all that is trained
+    if rest or not hidden:  # LoRA on a language model trains hidden matrices only
         betas = (BETA1, settings.beta2)
         optimizers.append(torch.optim.AdamW(rest, lr, betas, weight_decay=settings.weight_decay, fused=True))
     if hidden:

@@ -1,7 +1,7 @@
-"""Progress of a training run: a bar on a terminal, else a line now and then; and live curves, written by DVCLive.
+"""Progress of a training run: a bar on a terminal, else lines; and live curves, written by DVCLive.
 
-`dvc plots show` and editors draw the curves. They contain speeds, which differ from run to run, so they are in a folder
-of their own and no stage's output.
+`dvc plots show` and editors draw the curves. They contain speeds, which differ from run to run, so they are not outputs
+of a stage.
 """
 
 import shutil
@@ -11,47 +11,48 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TimeRemainingColumn
 
-PLAIN_EVERY = 10.0  # seconds between plain lines
+PLAIN_EVERY = 10.0  # seconds between lines
 CURVES = Path("reports/live")
-BEGINS = 30.0  # seconds; a shorter run has no curves, as loading DVCLive takes seconds
+BEGINS = 30.0  # seconds before the first point; loading DVCLive takes seconds, so short runs have no curves
 EVERY = 5.0  # seconds between two points
 
 
 class Meter(AbstractContextManager["Meter"]):
-    """Shows loss, gradient norm, tokens per second and the time left; a context manager.
-
-    A quiet meter, as all processes but the first have it, shows nothing.
-    """
+    """Shows loss, gradient norm, tokens per second and the time left; quiet in all processes but the first."""
 
     def __init__(self, title: str, steps: int, done: int = 0, quiet: bool = False) -> None:
         self._title, self._steps, self._quiet = title, steps, quiet
-        self._live = None if quiet or not sys.stderr.isatty() else _bar()
-        self._task = self._live.add_task(title, total=steps, note="") if self._live else None
+        self._bar: Progress | None = None
+        if not quiet and sys.stderr.isatty():
+            columns = "{task.description}", BarColumn(), "{task.fields[note]}", TimeRemainingColumn()
+            self._bar = Progress(*columns, transient=True)
+            self._bar.add_task(title, total=steps, note="")
+            self._bar.start()
         self._done, self._began = done, done
         self._tokens = 0
         self._busy = 0.0  # seconds of training, evaluation left out
         self._last = self._shown = time.monotonic()
 
     def __exit__(self, *_: object) -> None:
-        if self._live:
-            self._live.stop()
+        if self._bar:
+            self._bar.stop()
 
     def resume(self) -> None:
-        """Resume the clock after an evaluation, whose time is not counted."""
+        """Restart the clock after an evaluation, whose time is not counted."""
         self._last = time.monotonic()
 
     def step(self, tokens: int, loss: float, norm: float) -> None:
-        """Count one update on `tokens` real tokens with mean loss `loss` (nats) and gradient norm `norm`."""
+        """Count an update: its tokens without padding, its mean loss in nats and the norm of its gradient."""
         self._done += 1
         self._tokens += tokens
         now = time.monotonic()
         self._busy += now - self._last
         self._last = now
         note = f"loss {loss:.3f}  gradient {norm:.2f}  {self.speed:,.0f} tokens/s"
-        if self._live and self._task is not None:
-            self._live.update(self._task, completed=self._done, note=note)
+        if self._bar:
+            self._bar.update(self._bar.task_ids[0], completed=self._done, note=note)
         elif not self._quiet and (now - self._shown > PLAIN_EVERY or self._done == self._steps):
             self._shown = now
             left = self._busy / (self._done - self._began) * (self._steps - self._done)
@@ -65,21 +66,14 @@ class Meter(AbstractContextManager["Meter"]):
     def say(self, *lines: str) -> None:
         """Print lines above the bar."""
         for line in lines:
-            if self._live:
-                self._live.console.print(line)
+            if self._bar:
+                self._bar.console.print(line)
             elif not self._quiet:
                 print(line, flush=True)
 
 
-def _bar() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"), TimeRemainingColumn())
-    bar = Progress(*columns, transient=True)
-    bar.start()
-    return bar
-
-
 class LiveCurves(AbstractContextManager["LiveCurves"]):
-    """The curves of one run; those of an earlier run of this name are removed unless this run resumes it."""
+    """The curves of one run; an earlier run's of the same name are removed unless this run resumes it."""
 
     def __init__(self, name: str, resumes: bool, wanted: bool) -> None:
         self._folder, self._resumes, self._wanted = CURVES / Path(*name.split()), resumes, wanted
@@ -89,12 +83,12 @@ class LiveCurves(AbstractContextManager["LiveCurves"]):
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def log(self, step: int, **figures: float) -> None:
-        """Add a point if the last one is long enough ago."""
+        """Add a point, unless the last one is too recent."""
         if not self._wanted or time.monotonic() < self._next:
             return
         self._live = self._live or _open(self._folder, self._resumes)
-        self._wanted = self._live is not None
         if self._live is None:
+            self._wanted = False
             return
         self._live.step = step
         for name, value in figures.items():
@@ -108,7 +102,7 @@ class LiveCurves(AbstractContextManager["LiveCurves"]):
 
 
 def _open(folder: Path, resumes: bool) -> Any:
-    """Open DVCLive without its own dvc.yaml and experiments; None in a git repository without a commit."""
+    """Open DVCLive without dvc.yaml and experiments of its own; None in a git repository without commits."""
     from dvclive.live import Live
     from scmrepo.exceptions import SCMError
 

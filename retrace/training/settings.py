@@ -15,7 +15,7 @@ class OptimizerSettings(Section):
     )
     muon_lr_factor: Positive = Field(default=20.0, description="Muon's learning rate over AdamW's")
     muon_steps: Literal[3, 5] = Field(
-        default=5, description="of Muon's orthogonalization; three are faster and leave small singular values smaller"
+        default=5, description="of Muon's orthogonalization; three are faster, but leave small singular values smaller"
     )
     beta2: float = Field(default=0.98, ge=0, lt=1, description="decay of AdamW's second moments; beta1 is fixed at 0.9")
     weight_decay: float = Field(default=0.01, ge=0, description="decoupled, of all weights, biases and norms too")
@@ -28,7 +28,7 @@ class OptimizerSettings(Section):
     max_grad_norm: Positive = Field(default=1.0, description="gradients are clipped to this norm")
     max_loss_rise: Positive | None = Field(
         default=2.0,
-        description="stop as diverged where the loss, averaged over 20 steps, rises by so many nats; null: never",
+        description="stop as diverged where the loss, averaged over 20 steps, rises by this many nats; null: never",
     )
 
     @model_validator(mode="after")

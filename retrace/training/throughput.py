@@ -1,6 +1,6 @@
-"""What a training run takes: time, memory and floating-point operations, beside the peak of devices.
+"""Time, memory and floating-point operations of a training run, and the peak operations of devices.
 
-Model FLOPs utilisation (Chowdhery et al. 2022, PaLM, appendix B) is the operations of the model's matrix products,
+Model FLOPs utilisation (Chowdhery et al. 2022, PaLM, appendix B) is the operations in the model's matrix products,
 forward and backward, over those that the device could do in the same time.
 """
 
@@ -24,16 +24,16 @@ from retrace.core.files import size, write_json
 from retrace.core.records import RunRecord, find_origin
 from retrace.core.settings import read_params
 
-# Dense bf16 operations per second, from NVIDIA's data sheets, by a part of the device's name.
-PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}
-CPU_OUT_OF_MEMORY = "DefaultCPUAllocator: can't allocate memory"  # torch raises a RuntimeError that says so
+# Dense bf16 operations per second, from NVIDIA's data sheets, by a part of the device's name; the first match counts.
+PEAKS = {"H100 PCIe": 756e12, "NVL": 835e12, "H200": 989e12, "H100": 989e12, "A100": 312e12}
+CPU_OUT_OF_MEMORY = "DefaultCPUAllocator: can't allocate memory"  # in the RuntimeError that torch raises
 
 
 class ProductOperations(TorchDispatchMode):
-    """A context that counts the operations of matrix products by torch's formulas, those computed again left out.
+    """A context that counts the operations of matrix products by torch's formulas, without recomputation.
 
-    A multiplication with its addition counts as two; element-wise operations are not counted. Torch's own
-    FlopCounterMode counts by module, for which it keeps tensors alive that would otherwise be freed.
+    A multiply-add counts as two; element-wise operations are not counted. Torch's own FlopCounterMode counts by module,
+    for which it keeps tensors alive that would otherwise be freed.
     """
 
     def __init__(self) -> None:
@@ -46,17 +46,17 @@ class ProductOperations(TorchDispatchMode):
         """Run and count an operation."""
         result = func(*args, **(kwargs or {}))
         formula = flop_registry.get(func.overloadpacket)
-        # Autograd computes without gradients; with them only what activation checkpointing computes again.
+        # The backward pass runs without gradients, except where activation checkpointing recomputes.
         is_repeated = torch._C._current_graph_task_id() != -1 and torch.is_grad_enabled()
         if formula and not is_repeated:
             total = formula(*args, **(kwargs or {}), out_val=result)
-            # Of the five products of fused attention's backward pass, one computes the scores again.
+            # One of the five products in fused attention's backward pass recomputes the scores.
             self.total += total * 4 // 5 if "attention_backward" in func.overloadpacket.__name__ else total
         return result
 
 
 def count_flops(model: nn.Module, backward: Callable[[], object]) -> int:
-    """Operations of the matrix products in one forward and backward pass; generators are left unchanged."""
+    """The operations of the matrix products in one forward and backward pass; leaves random generators unchanged."""
     with torch.random.fork_rng(), torch.compiler.set_stance("force_eager"), ProductOperations() as operations:
         backward()
     model.zero_grad(set_to_none=True)
@@ -64,7 +64,7 @@ def count_flops(model: nn.Module, backward: Callable[[], object]) -> int:
 
 
 def peak_flops(device: torch.device) -> float | None:
-    """The device's peak bf16 operations per second; None where it is not known."""
+    """The device's peak bf16 operations per second; None if unknown."""
     if device.type != "cuda":
         return None
     name = torch.cuda.get_device_name(device)
@@ -75,7 +75,7 @@ def peak_flops(device: torch.device) -> float | None:
 class Speed:
     """Time and work of a run, and its training curve.
 
-    Seconds are without evaluation; tokens are those of all processes, without padding.
+    Seconds exclude evaluation; tokens are of all processes, without padding.
     """
 
     updates: int
@@ -87,7 +87,7 @@ class Speed:
 
 
 def write_run_record(path: Path, speed: Speed, device: Device, model: nn.Module) -> None:
-    """Write what a run took."""
+    """Write the time and memory of a run."""
     seconds, peak = max(speed.seconds, 1e-9), peak_flops(device.torch_device)
     on_gpu = device.torch_device.type == "cuda"
     record = RunRecord(
@@ -112,16 +112,13 @@ def write_run_record(path: Path, speed: Speed, device: Device, model: nn.Module)
 
 @contextmanager
 def named_out_of_memory(run: str) -> Iterator[None]:
-    """Raise InputError where memory runs out, of a GPU or of the machine; it names what `run` was planned to need.
-
-    The last checkpoint stays, as after any other error.
-    """
+    """Raise InputError if a GPU or the machine runs out of memory: what was planned for `run`, and how to need less."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
         if not (isinstance(error, (MemoryError, torch.OutOfMemoryError)) or CPU_OUT_OF_MEMORY in str(error)):
             raise
-        # By name: estimates change no result, so that no stage depends on them.
+        # Imported by name so that no stage depends on estimates, which change no result.
         needed = import_module("retrace.estimates.needs").planned_memory(read_params(), run)
         planned = f"planned are {size(needed)} and what the program takes; " if needed else ""
         most = os.environ.get("RETRACE_MICRO_BATCH")

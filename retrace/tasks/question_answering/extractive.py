@@ -1,7 +1,7 @@
 """Extractive question answering, as on SQuAD (Rajpurkar et al. 2016, 2018): an answer is a span of the passage or none.
 
-The model may get an extra embedding that marks the passage words that occur in the question: the "exact match" feature
-of Chen et al. 2017 (Reading Wikipedia to Answer Open-Domain Questions, section 3.2), graded by how rare the word is.
+The model may have an extra embedding that marks the words of the passage that occur in the question: the "exact match"
+feature of Chen et al. 2017 (Reading Wikipedia to Answer Open-Domain Questions, section 3.2), graded by rarity.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,21 +28,21 @@ from retrace.tasks.question_answering.windows import (
     QuestionAnswering,
     Span,
     Window,
-    WordFrequencies,
     draw_windows,
     match_kinds,
     window_questions,
+    word_shares,
 )
 
 FILE = "question_match.safetensors"
-# Initial scale of the match embeddings over that of the token embeddings. Starting from zero, most of a short training
-# passes before they are used.
+# Initial scale of the match embeddings over that of the token embeddings. If they started at zero, a short training
+# would be almost over before they are used.
 EMPHASIS = 3.0
 LOWEST = float(np.finfo(np.float32).min)  # a score; finite, so that json holds it
 
 
 class SpanModel(nn.Module):
-    """Start and end scores for each token, from a body with `match_kinds` extra embeddings, if any."""
+    """Start and end scores for each token, from a body and `match_kinds` extra embeddings, if any."""
 
     def __init__(self, body: PreTrainedModel, match_kinds: int = 0) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class SpanModel(nn.Module):
         if self.match is not None:
             spread = cast(nn.Embedding, body.get_input_embeddings()).weight.std().item()
             nn.init.normal_(self.match.weight, std=EMPHASIS * spread)
-            nn.init.zeros_(self.match.weight[0])  # no match: only the token
+            nn.init.zeros_(self.match.weight[0])  # no match
 
     def forward(self, ids: Tensor, mask: Tensor | None, segments: Tensor, match: Tensor) -> Tensor:
         """Token ids, mask of the padding on the right, segments and match kinds, all (B, T) → scores (B, T, 2)."""
@@ -67,10 +67,10 @@ class SpanModel(nn.Module):
         return torch.stack([output.start_logits, output.end_logits], dim=-1)
 
     def save_pretrained(self, folder: Path, state_dict: Mapping[str, Tensor] | None = None) -> None:
-        """Write the body in transformers' format and the extra embedding beside it, of `state_dict` if given."""
+        """Write the body in transformers' format and the extra embedding beside it, or those in a `state_dict`."""
         weights = self.state_dict() if state_dict is None else state_dict
         body = {name.removeprefix("body."): weights[name] for name in weights if name.startswith("body.")}
-        # By default transformers would use the names that the pretrained weights came with.
+        # By default transformers would write the names that the pretrained weights had.
         self.body.save_pretrained(folder, state_dict=body, save_original_format=False)
         if self.match is not None:
             save_file({"weight": weights["match.weight"].cpu().contiguous()}, folder / FILE)
@@ -84,9 +84,9 @@ class SpanModel(nn.Module):
 def best_span(window: Window, scores: np.ndarray, max_tokens: int) -> Span:
     """The span of whole words, of at most `max_tokens` tokens, with the largest start plus end score.
 
-    `scores` is (T, 2). A span cuts a word only where no other is possible, as in a window that is part of one word. A
-    window without any of the passage has an empty span with the lowest score. The null score is that of the first
-    token, [CLS] (Devlin et al. 2018, section 4.3).
+    `scores` is (T, 2). A span cuts a word only if no other is possible, as in a window within one word. A window
+    without any of the passage has an empty span with the lowest score. The null score is that of the first token, [CLS]
+    (Devlin et al. 2018, section 4.3).
     """
     starts, ends = scores[window.passage, 0], scores[window.passage, 1]
     null = float(scores[0, 0] + scores[0, 1])
@@ -107,8 +107,8 @@ def best_span(window: Window, scores: np.ndarray, max_tokens: int) -> Span:
 def inside_word(text: str) -> np.ndarray:
     """Whether a cut before each character, and at the end, would be inside a word: (characters + 1,), bool.
 
-    A word is a run of digits, letters that have cases, and accents; scripts without cases may write no spaces, as
-    Chinese.
+    A word is a run of digits, letters with cases, and accents; scripts without cases, such as Chinese, may not
+    separate words.
     """
     in_word = np.array([False, *map(_is_of_word, text), False])
     return in_word[:-1] & in_word[1:]
@@ -119,7 +119,7 @@ def _is_of_word(character: str) -> bool:
 
 
 def best_over_windows(found: list[Span]) -> Span:
-    """The best span of all windows, with the lowest null score: one window with an answer is enough."""
+    """The best span over a question's windows, with their lowest null score: one window with an answer is enough."""
     best = max(found, key=lambda span: span.score)
     return replace(best, null_score=min(span.null_score for span in found))
 
@@ -131,7 +131,7 @@ class ExtractiveTask(QuestionAnswering):
 
     @property
     def reads(self) -> Reads | None:
-        """A vector for each token, unless embeddings before the body are trained."""
+        """The vector of each token, unless the match embeddings below the body are trained."""
         return None if self._settings.question_match else "tokens"
 
     def examples(self, part: str) -> list[Window]:
@@ -155,7 +155,7 @@ class ExtractiveTask(QuestionAnswering):
         return SpanModel(cast(PreTrainedModel, model), KINDS if self._settings.question_match else 0)
 
     def collate(self, examples: Sequence[Window], length: int | None = None) -> Tensors:
-        """ids, segments, match and, where some is padding, a mask of it, (B, T); start and end (B,)."""
+        """ids, segments, match and, if there is padding, its mask, (B, T); start and end (B,)."""
         ids = [window.ids for window in examples]
         mask = {"mask": mask_of(ids, length)} if length or ragged(ids) else {}
         return {
@@ -192,15 +192,15 @@ class ExtractiveTask(QuestionAnswering):
         return {question: best_over_windows(found) for question, found in spans.items()}
 
     @cached_property
-    def _frequencies(self) -> WordFrequencies:
-        return WordFrequencies(sorted({question.context for question in self._questions["train"]}))
+    def _shares(self) -> dict[str, float]:
+        return word_shares({question.context for question in self._questions["train"]})
 
     def _marked(self, windows: Iterable[Window]) -> list[Window]:
         return [self._matched(window) for window in windows] if self._settings.question_match else list(windows)
 
     def _matched(self, window: Window) -> Window:
-        """A token matches as its first character does; tokens outside the passage match nothing."""
-        kinds = match_kinds(window.question.text, window.question.context, self._frequencies)
+        """The window with each token's match, that of its first character; tokens outside the passage have none."""
+        kinds = match_kinds(window.question.text, window.question.context, self._shares)
         match = window.match.copy()
         match[window.passage] = np.append(kinds, NONE)[window.spans[window.passage, 0]]  # spaces may come last
         return replace(window, match=match)

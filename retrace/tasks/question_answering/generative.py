@@ -1,10 +1,10 @@
 """Generative question answering: a causal language model generates the answer after the passage and the question.
 
 A prompt is the token that begins a text, the passage, "Question:", the question and "Answer:" (as in Radford et al.
-2019, section 3.5); the answer and the token that ends a text follow, or the end at once where there is no answer.
+2019, section 3.5). The answer and the token that ends a text follow, or only the latter if there is no answer.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -40,12 +40,12 @@ class Generated:
 
 
 class Generator(LanguageModel):
-    """A language model that generates by greedy decoding."""
+    """A language model that generates with greedy decoding."""
 
     def generate(self, prompts: Tensor, mask: Tensor, most: int, end: int) -> Generated:
         """Prompts (B, T), padded on the left, and their attention mask → up to `most` tokens, the last one `end`.
 
-        Raises InputError with sharded weights, with which every process would have to generate as many tokens.
+        Raises InputError for sharded weights, as every process would have to generate the same number of tokens.
         """
         if isinstance(self, FSDPModule):
             raise InputError("params.yaml: answers: generative is not allowed with sharded weights (FSDP)")
@@ -62,15 +62,10 @@ class Generator(LanguageModel):
         filled = functional.pad(ids, (0, most - ids.shape[1]), value=end)
         return Generated(filled, logs.masked_fill(after, 0.0).sum(1), found.logits[0].log_softmax(-1)[:, end])
 
-    def save_pretrained(self, folder: Path, state_dict: Mapping[str, Tensor] | None = None) -> None:
-        """Write the body in transformers' format, from `state_dict` if it is given."""
-        weights = self.state_dict() if state_dict is None else state_dict
-        self.body.save_pretrained(folder, state_dict={name.removeprefix("body."): weights[name] for name in weights})
-
 
 QUESTION, ANSWER = "Question:", "Answer:"
-UNASKED = -100  # the label of a position that is not trained on
-COUNTS = 4  # numbers of labels that a compiled model may have in a batch
+UNASKED = -100  # the label of positions without a loss
+COUNTS = 4  # numbers of labels per batch for which a model is compiled
 
 
 @dataclass(frozen=True)
@@ -79,7 +74,7 @@ class Prompt:
 
     window: Window
     ids: np.ndarray  # (P,)
-    answer: list[int]  # tokens of the first right answer, if there is one, and the end
+    answer: list[int]  # tokens of the first gold answer, if any, and the end
     generates: bool  # whether the model generates an answer, as in evaluation
 
 
@@ -96,7 +91,7 @@ class GenerativeTask(QuestionAnswering):
         vocabulary = Vocabulary.of(tokenizer)
         self._start, self._end = vocabulary.begin, vocabulary.end
         self._cues = [self._encoded(cue) for cue in (QUESTION, ANSWER)]
-        # A window has the special tokens of a pair of texts, a prompt only one, and the cues.
+        # A window has the special tokens of a pair of texts; a prompt has one, and the cues.
         added = len(tokenizer.pair_format)
         self._room = max_length - settings.max_answer_length - sum(map(len, self._cues)) + added - 1
         if self._room < SHORTEST_PROMPT:
@@ -118,22 +113,19 @@ class GenerativeTask(QuestionAnswering):
     def examples(self, part: str) -> list[Prompt]:
         """A prompt for each of the part's questions, in the order of the data.
 
-        A long passage is cut to the window with most of the question's words, in training to one with the answer.
+        A long passage is cut to the window with most words of the question, in training to one with the answer.
         """
-        return self._prompts(self._questions[part], training=part == "train")
+        return self.encoded(self._questions[part], training=part == "train")
 
-    def encoded(self, questions: Sequence[Question]) -> list[Prompt]:
-        """A prompt for each of these questions, in their order, to generate an answer."""
-        return self._prompts(questions, training=False)
-
-    def _prompts(self, questions: Sequence[Question], training: bool) -> list[Prompt]:
+    def encoded(self, questions: Sequence[Question], training: bool = False) -> list[Prompt]:
+        """A prompt for each of these questions, in their order, to generate an answer or to train on it."""
         stride = self._settings.doc_stride
         windows = window_questions(self.name, self._tokenizer, questions, self._room, stride, " ")
         by_question = groupby(windows, key=lambda window: window.question.id)
         return [self._prompt(chosen_window(list(group), training), not training) for _, group in by_question]
 
     def length(self, example: Prompt) -> int:
-        """Tokens of the prompt and the right answer."""
+        """Tokens of the prompt and the gold answer."""
         return len(example.ids) + len(example.answer) - 1
 
     def wrap(self, model: nn.Module) -> nn.Module:
@@ -141,9 +133,9 @@ class GenerativeTask(QuestionAnswering):
         return Generator(cast(PreTrainedModel, model))
 
     def collate(self, examples: Sequence[Prompt], length: int | None = None) -> Tensors:
-        """ids and labels (the next tokens), (B, T), and where there are labels, (N,), in the flattened ids.
+        """ids and labels (the next tokens), (B, T); the positions of labels in the flattened ids, (N,).
 
-        With a `length` N is rounded up, by first positions, which have no label. To generate also prompt and mask
+        With a `length`, N is rounded up with position 0, which has no label. For generation also prompt and mask
         (B, P), padded on the left.
         """
         prompts = [example.ids for example in examples]
@@ -159,10 +151,10 @@ class GenerativeTask(QuestionAnswering):
         return batch
 
     def scores(self, model: nn.Module, batch: Tensors) -> Tensor:
-        """The log-probability of the right answer, (B, 1).
+        """The log-probability of the gold answer, (B, 1).
 
-        With a prompt, (B, 3 + max_answer): also that of the generated answer, that of no answer, and the ids of the
-        generated answer, filled up with ends.
+        With a prompt, (B, 3 + max_answer): also those of the generated answer and of no answer, and the ids of the
+        generated answer, padded with ends.
         """
         labels, at = batch["labels"], batch["at"]
         logits = model(batch["ids"], at).float()  # (N, V), N labels
@@ -175,38 +167,36 @@ class GenerativeTask(QuestionAnswering):
         return torch.cat([right, own.score[:, None], own.null_score[:, None], own.ids], dim=1)
 
     def targets(self, example: Prompt) -> int:
-        """Tokens of the right answer."""
+        """Tokens of the gold answer."""
         return len(example.answer)
 
     def loss(self, scores: Tensor, batch: Tensors) -> Tensor:
-        """Cross-entropy summed over the tokens of the right answers."""
+        """Cross-entropy summed over the tokens of the gold answers."""
         return -scores[:, 0].sum()
 
     def answers(self, examples: Sequence[Prompt], scores: Sequence[np.ndarray]) -> dict[str, Span]:
         """The generated answer to each question, by id."""
         found = {}
-        for window, score in zip((example.window for example in examples), scores, strict=True):
-            text, start = self._text(window, score[3:].astype(np.int64))
-            found[window.question.id] = Span(text, start, float(score[1]), float(score[2]))
+        for example, score in zip(examples, scores, strict=True):
+            text, start = self._text(example.window, score[3:].astype(np.int64))
+            found[example.window.question.id] = Span(text, start, float(score[1]), float(score[2]))
         return found
 
     def _prompt(self, window: Window, generates: bool) -> Prompt:
         passage, question = window.ids[window.passage], window.ids[window.asked]
         ids = np.concatenate([[self._start], passage, self._cues[0], question, self._cues[1]])
-        return Prompt(window, ids.astype(np.int64), self._answer(window.question), generates)
-
-    def _answer(self, question: Question) -> list[int]:
-        tokens = self._encoded(question.answers[0].text) if question.answers else []
-        return [*tokens[: self._settings.max_answer_length], self._end]
+        gold = self._encoded(window.question.answers[0].text) if window.question.answers else []
+        answer = [*gold[: self._settings.max_answer_length], self._end]
+        return Prompt(window, ids.astype(np.int64), answer, generates)
 
     def _encoded(self, text: str) -> list[int]:
         """The ids of a text after a space."""
         return self._tokenizer.encode(f" {text}", add_special_tokens=False).ids
 
     def _text(self, window: Window, ids: np.ndarray) -> tuple[str, int | None]:
-        """The text of the tokens before the end, spelt as in the passage if they occur there, and its start in it.
+        """The text of the tokens before the end, as spelt in the passage if they occur there, and its start there.
 
-        A tokenizer is lossy: `$2.2 Billion` may come back as `$ 2. 2 billion`.
+        Tokenizers are lossy: `$2.2 Billion` may come back as `$ 2. 2 billion`.
         """
         ids = ids[: np.append(ids, self._end).tolist().index(self._end)]
         passage, spans = window.ids[window.passage], window.spans[window.passage]
@@ -219,11 +209,11 @@ class GenerativeTask(QuestionAnswering):
         return self._tokenizer.decode(ids.tolist()).strip(), None
 
 
-ANSWERING = {"extractive": ExtractiveTask, "generative": GenerativeTask}  # by `answers` in params.yaml
+ANSWERING = {"extractive": ExtractiveTask, "generative": GenerativeTask}  # values of `answers` in params.yaml
 
 
 def chosen_window(windows: Sequence[Window], holding: bool) -> Window:
-    """The first of the windows with most words of the question; `holding`: if possible one with the whole answer."""
+    """The window with most words of the question; with `holding`, if possible among those with the whole answer."""
     answered = [window for window in windows if window.start] if holding else []
     return max(answered or windows, key=_words_in_common)
 

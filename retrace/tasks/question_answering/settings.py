@@ -9,8 +9,8 @@ from retrace.core.settings import PARAMS, Count, Section, constants_of, plugin_n
 from retrace.finetuning.settings import INPUT_LENGTHS, FineTuneParams, FineTuneSettings
 from retrace.models.settings import FAMILIES
 
-SHORTEST_WINDOW = 6  # tokens: half of them at most for [CLS], the question and [SEP], the rest for passage and [SEP]
-SHORTEST_PROMPT = 16  # tokens of question and passage; with fewer there is nothing to read
+SHORTEST_WINDOW = 6  # tokens: at most half for [CLS], the question and [SEP], the rest for passage and [SEP]
+SHORTEST_PROMPT = 16  # tokens of question and passage
 
 
 class ReadingSettings(Section):
@@ -20,12 +20,12 @@ class ReadingSettings(Section):
         default="extractive", description="spans of the passage, or generated token by token after it (family llama)"
     )
     question_match: bool = Field(
-        default=False, description="mark the passage's words that occur in the question; extractive answers only"
+        default=False, description="mark the words of the passage that occur in the question; extractive answers only"
     )
     doc_stride: Count = Field(default=128, description="tokens between the starts of the windows of a long passage")
     train_length: Count | None = Field(
         default=None,
-        description="train on one window of so many tokens of each question, mostly with its answer; null: on all "
+        description="train on one window of this many tokens per question, mostly with its answer; null: on all "
         "windows of max_length; extractive answers only",
     )
     max_answer_length: Count = Field(default=30, description="tokens of the longest answer")
@@ -34,12 +34,12 @@ class ReadingSettings(Section):
     def _finds_spans(self) -> Self:
         for key, absent in (("question_match", False), ("train_length", None)):
             value = getattr(self, key)
-            require(self.answers == "extractive" or value == absent, key, value, "it is for answers: extractive alone")
+            require(self.answers == "extractive" or value == absent, key, value, "it needs answers: extractive")
         return self
 
 
 class AnswerSettings(ReadingSettings, FineTuneSettings):
-    """Fine-tuning on questions; an example is a window, or a question where answers are generated."""
+    """Fine-tuning on questions; an example is a window or, with generated answers, a question."""
 
     @model_validator(mode="after")
     def _has_room(self) -> Self:
@@ -62,7 +62,7 @@ class FineTuneAnswerParams(FineTuneParams):
 
 
 def check_generative(family: str, task: str) -> None:
-    """Raise InputError for a family whose models cannot generate the task's answers."""
+    """Raise InputError for a family whose models cannot generate answers, as the task demands."""
     able = [name for name in plugin_names(FAMILIES) if constants_of(FAMILIES, name)["OBJECTIVE"] == "causal"]
     if family not in able:
         expected = f"expected one of {', '.join(able)}"

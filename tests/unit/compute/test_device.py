@@ -1,7 +1,6 @@
 import os
 import subprocess
 import sys
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,11 +8,15 @@ import torch
 from accelerate import Accelerator
 
 from retrace.compute import device
+from retrace.core.errors import InputError
 from tests.commands import retrace
+from tests.tiny import one_of, tiny_device
 from tests.toy import ROOT
 
 
-def test_kernels_and_reductions_are_deterministic_before_processes_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_and_reductions_are_deterministic_before_the_process_group_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """NCCL chooses how it adds when the process group is made, which Accelerator does."""
     found: list[tuple[bool, str | None]] = []
 
@@ -32,7 +35,7 @@ def test_kernels_and_reductions_are_deterministic_before_processes_meet(monkeypa
     assert not torch.backends.cuda.cudnn_sdp_enabled()
 
 
-def test_threads_wait_asleep_so_that_processes_side_by_side_keep_their_cores() -> None:
+def test_waiting_threads_spin_only_briefly() -> None:
     """The number of threads would change a run's last digits; how they wait does not."""
     said = subprocess.run(
         [sys.executable, "-c", "import retrace, torch"], cwd=ROOT, env={"OMP_DISPLAY_ENV": "verbose"},
@@ -41,7 +44,7 @@ def test_threads_wait_asleep_so_that_processes_side_by_side_keep_their_cores() -
     assert "GOMP_SPINCOUNT = '10000'" in said.stderr
 
 
-def test_a_gpu_is_taken_before_cuda_starts_unless_processors_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_is_leased_before_cuda_starts_unless_a_cpu_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
     monkeypatch.setattr(device, "lease_gpus", lambda: order.append("lease"))
     monkeypatch.setattr(device, "Accelerator", lambda: order.append("start") or made())
@@ -63,28 +66,27 @@ def test_a_gpu_is_taken_before_cuda_starts_unless_processors_are_asked_for(monke
     assert order == ["start"]
 
 
-def test_a_gpu_is_sent_pinned_memory_and_nobody_waits() -> None:
-    done = []
+@pytest.mark.parametrize(
+    ("variable", "value", "allowed"),
+    [
+        ("RETRACE_COMPILE", "yes", "true or false"),
+        ("RETRACE_MICRO_BATCH", "0", "a whole number above 0"),
+        ("RETRACE_THREADS", "²", "a whole number above 0"),  # a digit, but no number
+    ],
+)
+def test_a_wrong_variable_is_an_input_error(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, allowed: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(InputError, match=f"^{variable}: '{value}' is not allowed; expected {allowed}$"):
+        tiny_device()
 
-    class Sent:
-        def pin_memory(self) -> "Sent":
-            return done.append("pinned") or self
 
-        def to(self, where: torch.device, non_blocking: bool) -> "Sent":
-            return done.append((where.type, non_blocking)) or self
-
-    accelerator: Any = SimpleNamespace(device=torch.device("cuda"))
-    sent: Any = Sent()
-    device.Device(accelerator, bf16=True, sharded=False).send(sent)
-    assert done == ["pinned", ("cuda", True)]
-
-
-def test_each_process_drops_other_activations_and_the_first_those_of_one_alone() -> None:
+def test_processes_have_different_dropout_masks_and_the_first_those_of_a_single_process() -> None:
     def mask(rank: int | None) -> Any:
         torch.manual_seed(1)
         if rank is not None:
-            accelerator: Any = SimpleNamespace(process_index=rank, num_processes=3)
-            device.Device(accelerator, bf16=False, sharded=False).seed_dropout()
+            one_of(3, rank).seed_dropout()
         return tuple(torch.nn.functional.dropout(torch.ones(64)).tolist())
 
     assert mask(0) == mask(None)

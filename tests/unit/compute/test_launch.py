@@ -13,7 +13,7 @@ from tests.toy import ROOT
 
 
 @pytest.mark.parametrize("name", ["gpus", "fsdp"])
-def test_a_process_is_started_for_each_gpu_that_there_is(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_is_started_for_each_gpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Any] = []
     monkeypatch.setattr(torch.distributed.run, "run", started.append)
     monkeypatch.setattr("accelerate.commands.launch.check_cuda_p2p_ib_support", lambda: True)
@@ -47,7 +47,7 @@ def test_the_launcher_ends_as_the_first_process_that_failed(tmp_path: Path, ends
     assert "process 1 ended" in done.stderr.splitlines()[-1]
 
 
-def test_processes_that_are_started_again_meet_again(tmp_path: Path) -> None:
+def test_restarted_processes_find_each_other(tmp_path: Path) -> None:
     work = (
         "import os\nfrom retrace.compute.device import open_device\ndevice = open_device(1)\n"
         "if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0': os.kill(os.getpid(), 9 * device.rank)\n"

@@ -51,7 +51,7 @@ def _end(*processes: subprocess.Popen[str]) -> None:
         assert process.returncode == 0
 
 
-def test_each_takes_another_gpu_and_one_too_many_waits_until_a_lease_ends(tmp_path: Path) -> None:
+def test_each_process_leases_its_own_gpu_and_one_too_many_waits(tmp_path: Path) -> None:
     gpus = pretend_gpus(tmp_path / "two", 2)
     first, second = _start(gpus), _start(gpus)
     assert {_line(first.stdout), _line(second.stdout)} == {"- GPU-0", "- GPU-1"}
@@ -71,7 +71,7 @@ def test_each_takes_another_gpu_and_one_too_many_waits_until_a_lease_ends(tmp_pa
     _end(first, third, alone, shares)
 
 
-def test_launches_of_several_processes_take_turns_and_do_not_wait_for_each_other_forever(tmp_path: Path) -> None:
+def test_launches_of_several_processes_take_turns_without_deadlock(tmp_path: Path) -> None:
     """Each launch's second process starts before its first, which takes the first GPU before that."""
     gpus = {**pretend_gpus(tmp_path, 2), "LOCAL_WORLD_SIZE": "2"}
     alone = _start(gpus, LOCAL_WORLD_SIZE="1", CUDA_VISIBLE_DEVICES="1")

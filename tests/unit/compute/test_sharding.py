@@ -6,31 +6,27 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrace.compute.device import Device
 from tests.sharded import CASES, held, run, stepped
-from tests.tiny import tiny_device
+from tests.tiny import one_of, tiny_device
 from tests.toy import ROOT
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "29619"]
 
 
 @given(st.integers(0, 30), st.integers(1, 7), st.none() | st.integers(1, 3))
-def test_every_process_gets_as_many_batches_and_each_counts_once(count: int, processes: int, most: int | None) -> None:
+def test_every_process_gets_the_same_number_of_batches_and_each_counts_once(
+    count: int, processes: int, most: int | None
+) -> None:
     """Without gradients, batches of seven are parted where that is more than twice what a pass in training takes."""
     batches = [range(7 * number, 7 * number + 7) for number in range(count)]
 
-    def deal(rank: int) -> list[tuple[range, bool]]:
-        accelerator: Any = SimpleNamespace(process_index=rank, num_processes=processes)
-        return list(Device(accelerator, bf16=False, sharded=True, micro_batch=most).share_batches(batches))
-
-    dealt = [deal(rank) for rank in range(processes)]
+    dealt = [list(one_of(processes, rank, most).share_batches(batches)) for rank in range(processes)]
     assert len({len(mine) for mine in dealt}) == 1
     assert sorted(row for mine in dealt for rows, counts in mine if counts for row in rows) == list(range(7 * count))
     assert all(len(rows) <= 2 * (most or 7) for mine in dealt for rows, _ in mine)
@@ -40,13 +36,9 @@ def test_every_process_gets_as_many_batches_and_each_counts_once(count: int, pro
 
 
 @given(st.integers(1, 40), st.integers(1, 7), st.none() | st.integers(1, 9))
-def test_a_batch_is_dealt_in_as_many_parts_to_every_process(count: int, processes: int, most: int | None) -> None:
-    def deal(rank: int) -> list[tuple[list[int], bool]]:
-        accelerator: Any = SimpleNamespace(process_index=rank, num_processes=processes)
-        share = Device(accelerator, bf16=False, sharded=True, micro_batch=most).share(count)
-        return [(list(range(count))[rows], counts) for rows, counts in share]
-
-    dealt = [deal(rank) for rank in range(processes)]
+def test_every_process_gets_the_same_number_of_parts_of_a_batch(count: int, processes: int, most: int | None) -> None:
+    shares = [one_of(processes, rank, most).share(count) for rank in range(processes)]
+    dealt = [[(list(range(count))[rows], counts) for rows, counts in share] for share in shares]
     assert len({len(mine) for mine in dealt}) == 1
     assert len(dealt[0]) == (1 if most is None else math.ceil(math.ceil(count / processes) / most))
     assert sorted(row for mine in dealt for rows, counts in mine if counts for row in rows) == list(range(count))
@@ -74,13 +66,13 @@ def test_losses_and_weights_are_those_of_one_process(shared: dict[str, Any], cas
     one, two = run(case, tiny_device()), shared["runs"][case]
     assert two["journal"] == [pytest.approx(found, rel=1e-5) for found in one["journal"]]
     assert two["weights"].keys() == one["weights"].keys()
-    for name, norm in one["weights"].items():  # softmax takes no notice of the keys' bias: its gradient is noise
+    for name, norm in one["weights"].items():  # softmax ignores the keys' bias: its gradient is noise
         assert name.endswith(".key.bias") or two["weights"][name] == pytest.approx(norm, rel=1e-3, abs=1e-5)
     assert "pairs" in case or two["flops"] == one["flops"]  # padded pairs vary, and only one batch is counted
 
 
 @pytest.mark.slow
-def test_processes_that_hold_all_weights_learn_what_one_does(tmp_path: Path) -> None:
+def test_data_parallel_processes_learn_what_one_does(tmp_path: Path) -> None:
     found = _found(tmp_path, RETRACE_MICRO_BATCH="3")
     assert not found["sharded"]
     assert found["stepped"] == stepped()  # each process orthogonalizes half of the matrices
@@ -97,6 +89,6 @@ def test_each_process_holds_half(shared: dict[str, Any], kind: Literal["muon", "
 
 
 @pytest.mark.slow
-def test_weights_are_put_together_cut_and_loaded_exactly(shared: dict[str, Any]) -> None:
+def test_weights_are_gathered_sharded_and_loaded_exactly(shared: dict[str, Any]) -> None:
     assert shared["sharded"]
     assert shared["same"] == [1.0, 1.0]

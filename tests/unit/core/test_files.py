@@ -49,7 +49,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
     ids=["python", "rust"],
 )
 @pytest.mark.parametrize("atomic", [atomic_file, atomic_folder])
-def test_a_full_disk_is_named_whoever_writes(
+def test_a_full_disk_is_reported_whichever_library_writes(
     tmp_path: Path, atomic: Callable[[Path], AbstractContextManager[Path]], error: Exception
 ) -> None:
     said = r"No space left on device; 0 KiB of it were written and .+ are free: '.+/out'"
@@ -58,7 +58,7 @@ def test_a_full_disk_is_named_whoever_writes(
     assert _names(tmp_path) == []
 
 
-def test_what_the_system_refuses_is_said_of_the_file_itself(tmp_path: Path) -> None:
+def test_system_errors_name_the_target_file(tmp_path: Path) -> None:
     (tmp_path / "out/in").mkdir(parents=True)
     with pytest.raises(IsADirectoryError, match=r"'.+/out'$"):
         write_text(tmp_path / "out", "a folder is there")
@@ -69,7 +69,7 @@ def test_what_the_system_refuses_is_said_of_the_file_itself(tmp_path: Path) -> N
     assert _names(tmp_path) == ["out"]
 
 
-def test_a_folder_replaces_the_one_before_once_it_is_whole(tmp_path: Path) -> None:
+def test_a_folder_replaces_the_old_one_once_it_is_complete(tmp_path: Path) -> None:
     (tmp_path / ".out.partial/stale").mkdir(parents=True)  # of a writer that was killed
     for name in ("a", "b"):
         with atomic_folder(tmp_path / "out") as folder:
@@ -86,19 +86,19 @@ def test_json_refuses_not_a_number(tmp_path: Path) -> None:
     assert _names(tmp_path) == []
 
 
-def test_json_is_written_in_lines_that_people_read(tmp_path: Path) -> None:
+def test_json_is_written_for_people_to_read(tmp_path: Path) -> None:
     write_json(tmp_path / "a.json", {"where": "Łódź", "at": [1]})
     assert (tmp_path / "a.json").read_text(encoding="utf-8") == '{\n  "where": "Łódź",\n  "at": [\n    1\n  ]\n}\n'
 
 
-def test_figures_are_written_with_so_many_digits_and_all_else_as_it_is(tmp_path: Path) -> None:
+def test_floats_are_rounded_and_nothing_else(tmp_path: Path) -> None:
     figures = {"f1": 27.140777191558442, "few": 1.5e-9, "count": 12345678, "note": "1.23456789", "ok": True}
     write_json(tmp_path / "a.json", rounded({"sst2": [figures], "none": None}))
     assert read_json(tmp_path / "a.json") == {"sst2": [figures | {"f1": 27.1408}], "none": None}
     assert rounded(figures, STEADY_DIGITS)["f1"] == 27.1407771916
 
 
-def test_the_last_digits_that_processors_disagree_on_leave_the_file_as_it_is(tmp_path: Path) -> None:
+def test_digits_that_differ_between_processors_do_not_change_a_file(tmp_path: Path) -> None:
     borders = [count / 128 for count in range(1, 128)]  # some, as 0.1015625, lie between two figures of six digits
     raw = {"any": [math.exp(number / 7) for number in range(-99, 99)], "borders": borders}
     pages = []
@@ -122,14 +122,14 @@ def test_the_last_digits_that_processors_disagree_on_leave_the_file_as_it_is(tmp
         (b'{"a":\n b\0', ":2:3: a NUL; save the file as UTF-8"),
     ],
 )
-def test_what_is_no_json_object_is_refused_with_its_place(tmp_path: Path, content: bytes, said: str) -> None:
+def test_invalid_json_objects_are_refused_with_their_place(tmp_path: Path, content: bytes, said: str) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(content)
     with pytest.raises(InputError, match=f"^{re.escape(f'{path}{said}')}$"):
         read_object(path)
 
 
-def test_a_place_is_counted_from_the_line_at_which_the_json_starts() -> None:
+def test_lines_count_from_where_the_json_starts() -> None:
     for start in (1, 7):
         with pytest.raises(InputError, match=rf"^rows\.jsonl:{start + 1}:1: not json"):
             parse_json("[\n", Path("rows.jsonl"), start)
@@ -138,7 +138,7 @@ def test_a_place_is_counted_from_the_line_at_which_the_json_starts() -> None:
     assert parse_json('["\\ud83d\\ude42"]', Path("rows.jsonl")) == ["🙂"]
 
 
-def test_lines_are_numbered_and_end_in_any_way_and_one_mark_of_utf8_is_left_out(tmp_path: Path) -> None:
+def test_lines_are_numbered_without_line_breaks_and_the_byte_order_mark(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbfa\r\n\xef\xbb\xbfb \n\nc")
     assert list(numbered_lines(tmp_path / "a")) == [(1, "a"), (2, "\ufeffb "), (3, ""), (4, "c")]
     with pytest.raises(InputError, match=r"b: no such file$"):

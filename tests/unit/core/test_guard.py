@@ -4,6 +4,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,18 +27,11 @@ def _inputs(here: Path) -> None:
     Path("in/a").write_text("a")
 
 
-def test_only_the_stages_own_params_count() -> None:
+def test_only_the_params_of_the_stage_count() -> None:
     with guarded("x", [Path("in")], {"lr": 1}):
         Path("params.yaml").write_text("lr: 1\nother: 2\n")
     with pytest.raises(InputError, match=r"params\.yaml: lr changed"), guarded("x", [], {"lr": 1}):
         Path("params.yaml").write_text("lr: 2\nother: 2\n")
-
-
-@pytest.mark.parametrize("change", ["in/a", "in/b", "in/c"])
-def test_notices_a_changed_a_new_and_a_removed_input(change: str) -> None:
-    Path("in/c").touch()
-    with pytest.raises(InputError, match=f"{change} changed while x ran"), guarded("x", [Path("in")], {}):
-        Path(change).unlink() if change == "in/c" else Path(change).write_text("other")
 
 
 def _rewrite_at_the_same_time(path: Path, text: str) -> None:
@@ -46,11 +40,20 @@ def _rewrite_at_the_same_time(path: Path, text: str) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def test_content_counts_and_not_the_time_of_change() -> None:
+@pytest.mark.parametrize(
+    ("change", "make"),
+    [
+        ("in/a", lambda: _rewrite_at_the_same_time(Path("in/a"), "b")),
+        ("in/b", Path("in/b").touch),
+        ("in/c", Path("in/c").unlink),
+    ],
+)
+def test_notices_a_changed_a_new_and_a_removed_input_by_content(change: str, make: Callable[[], None]) -> None:
+    Path("in/c").touch()
     with guarded("x", [Path("in")], {}):
         os.utime("in/a")
-    with pytest.raises(InputError, match="in/a changed while x ran"), guarded("x", [Path("in")], {}):
-        _rewrite_at_the_same_time(Path("in/a"), "b")
+    with pytest.raises(InputError, match=f"{change} changed while x ran"), guarded("x", [Path("in")], {}):
+        make()
 
 
 def test_a_param_that_was_edited_after_the_stage_read_it_is_noticed() -> None:
@@ -89,7 +92,7 @@ def test_a_second_run_is_told_who_holds_the_lock_while_it_is_held() -> None:
         said = f"^x is already running here as process {os.getpid()}"
         with pytest.raises(InputError, match=said), guarded("x", [], {}):
             pass
-        path.write_text("")  # who has just locked has no name yet
+        path.write_text("")  # just locked, not yet named
         assert running() == [Holder(path, 0, "")]
         with pytest.raises(InputError, match=r"^x is already running here$"), guarded("x", [], {}):
             pass
@@ -98,10 +101,10 @@ def test_a_second_run_is_told_who_holds_the_lock_while_it_is_held() -> None:
         pass
 
 
-def test_looking_who_runs_keeps_no_run_from_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_looking_at_a_lock_keeps_no_run_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
     """As `retrace stop` does, again and again in a job."""
     Path(".retrace/locks").mkdir(parents=True)
-    looks = iter([None, *[take] * 9])  # the first try meets somebody who looks
+    looks = iter([None, *[take] * 9])  # in the first attempt somebody looks
     monkeypatch.setattr(guard, "take", lambda path: (found := next(looks)) and found(path))
     Path(".retrace/locks/x.lock").touch()
     with guarded("x", [], {}):
@@ -109,7 +112,7 @@ def test_looking_who_runs_keeps_no_run_from_beginning(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("name", ["a", "b/c", SUMS])
-def test_a_damaged_input_is_named_although_its_time_and_size_are_the_same(name: str) -> None:
+def test_damage_is_noticed_although_time_and_size_are_the_same(name: str) -> None:
     with atomic_folder(Path("in/of"), summed=True) as folder:
         (folder / "a").write_text("a")
         (folder / "b").mkdir()
@@ -123,10 +126,10 @@ def test_a_damaged_input_is_named_although_its_time_and_size_are_the_same(name: 
     said = r"in/of/.+: damaged, as its SHA-256 is not that in in/of/\.SHA256SUMS"
     with pytest.raises(InputError, match=said), guarded("x", [Path("in")], {}):
         pytest.fail("it was read")
-    assert path.stat().st_mtime_ns > before.st_mtime_ns  # which makes DVC look
+    assert path.stat().st_mtime_ns > before.st_mtime_ns  # so that DVC looks at it
 
 
-def test_a_stage_is_asked_to_stop_and_ends_in_one_line() -> None:
+def test_a_stage_asked_to_stop_ends_in_one_line() -> None:
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(Interrupted, match="x: asked to stop; run it again"), guarded("x", [], {}):
         signal.raise_signal(signal.SIGINT)
@@ -134,7 +137,7 @@ def test_a_stage_is_asked_to_stop_and_ends_in_one_line() -> None:
 
 
 @pytest.mark.parametrize("number", guard.STOPPING)
-def test_a_stage_that_is_asked_to_stop_while_it_imports_says_that_it_goes_on(number: signal.Signals) -> None:
+def test_a_stage_asked_to_stop_during_its_imports_ends_in_the_same_way(number: signal.Signals) -> None:
     done = python(f"import retrace, signal; signal.raise_signal({int(number)})", "stages.x")
     assert (done.returncode, done.stderr) == (75, "asked to stop; run it again\n")
 

@@ -20,7 +20,7 @@ def test_git_answers_for_the_folder_or_fails_in_one_line(tmp_path: Path, monkeyp
     assert try_git("rev-parse", "HEAD", folder=tmp_path) is None
 
 
-def test_without_git_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_git_is_an_input_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(InputError, match=r"^git: No such file or directory$"):
         git("status")

@@ -99,7 +99,7 @@ def test_a_stage_reads_its_keys_from_both_files() -> None:
         ({"sample": {}}, "data/params.yaml: sample.seed is missing; sample has: "),
     ],
 )
-def test_what_is_wrong_is_named_by_its_key_and_file(changes: dict, message: str) -> None:
+def test_errors_name_key_and_file(changes: dict, message: str) -> None:
     with pytest.raises(InputError) as caught:
         Read.read(READ | changes, task="sst2")
     assert str(caught.value) == message

@@ -2,7 +2,6 @@
 
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -11,7 +10,6 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from retrace.compute.device import Device
 from retrace.finetuning import features
 from retrace.finetuning import task as tasks
 from retrace.finetuning.features import Lookup, computed_once
@@ -25,7 +23,7 @@ from retrace.tasks.question_answering.extractive import ExtractiveTask
 from retrace.tasks.question_answering.generative import GenerativeTask
 from retrace.tasks.question_answering.settings import ReadingSettings
 from retrace.training.settings import OptimizerSettings
-from tests.tiny import FAMILIES, tiny_config, tiny_device, tiny_questions, tiny_sentences, tiny_tokenizer
+from tests.tiny import FAMILIES, one_of, tiny_config, tiny_device, tiny_questions, tiny_sentences, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 CONTEXT = "The guild of weavers was founded by Ada Lund in the year 1601."
@@ -74,7 +72,7 @@ def _numbers(tuned: Tuned) -> list[float]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_one_pass_over_the_data_gives_what_a_pass_for_every_batch_gives(
+def test_precomputed_features_give_the_same_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, family: str
 ) -> None:
     task = _task(name, tmp_path)
@@ -124,7 +122,7 @@ def test_a_frozen_body_has_no_dropout(tmp_path: Path, monkeypatch: pytest.Monkey
         ("squad", "llama", "frozen", {"generates": True, "max_answer_length": 4}),
     ],
 )
-def test_what_changes_in_training_or_generates_has_no_features(
+def test_trained_bodies_and_generation_have_no_features(
     tmp_path: Path, name: str, family: str, method: str, reading: dict[str, Any]
 ) -> None:
     task = _task(name, tmp_path, **reading)
@@ -135,13 +133,15 @@ def test_what_changes_in_training_or_generates_has_no_features(
         assert _body(model) is body
 
 
-def test_padding_may_have_any_number() -> None:
+def test_padding_may_have_any_id() -> None:
     table = torch.arange(6.0).view(3, 2)
     output = Lookup(table, None)(torch.tensor([[2, 0, 128_004]]))
     assert output.last_hidden_state.tolist() == [[[4, 5], [0, 1], [4, 5]]]
 
 
-def test_processes_compute_a_share_and_hold_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_compute_a_share_of_the_features_and_hold_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In the batches of one process."""
     task = _task("sst2", tmp_path)
     examples, sent = task.examples("dev"), cast(list[list[Any]], [])
@@ -152,8 +152,7 @@ def test_processes_compute_a_share_and_hold_all(tmp_path: Path, monkeypatch: pyt
     alone, sizes = outputs(task, examples, 5, tiny_device(), compute)
     monkeypatch.setattr(tasks, "gather_object", lambda mine: sent.append(mine) or mine)
     for rank in range(2):
-        accelerator: Any = SimpleNamespace(process_index=rank, num_processes=2, device=torch.device("cpu"))
-        outputs(task, examples, 5, Device(accelerator, False, False), compute)
+        outputs(task, examples, 5, one_of(2, rank), compute)
     assert sorted(sent[1] + sent[3]) == sorted(sizes)
     found = sorted(sent[0] + sent[2], key=lambda item: item[0])
     assert all(np.array_equal(row, expected) for (_, row), expected in zip(found, alone, strict=True))

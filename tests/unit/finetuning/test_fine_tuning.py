@@ -1,6 +1,5 @@
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from retrace.compute.device import Device
 from retrace.core.errors import InputError
 from retrace.core.settings import Precision
 from retrace.finetuning import run as fine_tuning
@@ -20,9 +18,9 @@ from retrace.results.grid import Cell
 from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.tasks.classification import Classification
 from retrace.training.checkpoint import Checkpointer
-from retrace.training.loop import Budget, Run, _backward, _shares
+from retrace.training.loop import Run, _backward, _shares
 from retrace.training.settings import OptimizerSettings
-from tests.tiny import tiny_config, tiny_device, tiny_pretrained, tiny_sentences, tiny_tokenizer
+from tests.tiny import one_of, tiny_config, tiny_device, tiny_pretrained, tiny_sentences, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 SETTINGS = FineTuneSettings(lr=0.005, epochs=3, batch_size=8, max_length=32)
@@ -40,7 +38,7 @@ def _model() -> torch.nn.Module:
     return make_model("classifier", tiny_config("modernbert", TOKENIZER), 0, "eager")
 
 
-def test_answers_are_in_order_whatever_the_batches(task: Classification) -> None:
+def test_predictions_are_in_order_whatever_the_batches(task: Classification) -> None:
     model, examples = _model().eval(), task.examples("dev")
     small, loss = predict(task, model, examples, 3, tiny_device())
     large, same = predict(task, model, examples, 64, tiny_device())
@@ -79,7 +77,7 @@ def test_which_epoch_is_kept(
 
 
 @pytest.mark.parametrize("every", ["", "0"])
-def test_a_validation_loss_that_is_no_number_ends_the_run(
+def test_a_validation_loss_that_is_not_finite_ends_the_run(
     task: Classification, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: str
 ) -> None:
     """The last update of all may make the weights infinite; no loss and no gradient is computed after it."""
@@ -96,7 +94,7 @@ def test_a_validation_loss_that_is_no_number_ends_the_run(
 
 
 @pytest.mark.parametrize(("precision", "stored"), [("bf16", torch.bfloat16), ("fp32", torch.float32)])
-def test_only_the_body_is_stored_in_the_precision_of_products(
+def test_only_the_body_is_stored_in_bf16(
     here: Path, monkeypatch: pytest.MonkeyPatch, precision: Precision, stored: torch.dtype
 ) -> None:
     tiny_pretrained(Path("models/pretrained"))
@@ -131,8 +129,7 @@ def test_a_subset_depends_on_the_seed(task: Classification) -> None:
 def test_processes_share_a_batch_and_one_without_examples_adds_nothing(task: Classification) -> None:
     settings = FineTuneSettings(lr=0.1, epochs=1, batch_size=19, max_length=32)  # 20 examples: 19 and 1
     objective, model = TaskObjective(task, settings, 1), _model()
-    accelerator: Any = SimpleNamespace(process_index=1, num_processes=2, device=torch.device("cpu"))
-    run = Run("test", model, objective, Device(accelerator, False, False), OptimizerSettings(), 0.1, Budget(1))
+    run = Run("test", model, objective, one_of(2, rank=1), OptimizerSettings(), 0.1, 1)
     sizes = [len(batch) for batch in objective.batches(1)]
     assert sorted(sizes) == [1, 19]
     for size, share in zip(sizes, _shares(run, 1), strict=True):

@@ -22,7 +22,7 @@ PARAMS = {
 }
 
 
-def test_a_label_names_its_tuning_its_model_and_its_settings() -> None:
+def test_an_entry_names_its_file_its_checkpoint_and_its_settings() -> None:
     here, given, thin = (read_method(PARAMS, label) for label in ("full", "roberta", "thin"))
     assert (here.tuning, here.file, here.base, here.settings.lr_factor) == (full, "full", PRETRAINED, 2)
     assert (given.tuning, given.file, given.base) == (full, "full", Path("data/checkpoints/roberta-base"))
@@ -30,7 +30,7 @@ def test_a_label_names_its_tuning_its_model_and_its_settings() -> None:
     assert read_method({}, "lora").settings == lora.Settings()
 
 
-def test_a_method_may_be_set_otherwise_for_a_task() -> None:
+def test_a_method_may_have_other_settings_for_a_task() -> None:
     chosen = {task: read_method(PARAMS, "lora", task).settings for task in (None, "sst2", "squad")}
     assert chosen[None] == chosen["sst2"] == lora.Settings(rank=8, lr_factor=3)
     assert chosen["squad"] == lora.Settings(rank=2, lr_factor=3)
@@ -47,13 +47,13 @@ def test_a_method_may_be_set_otherwise_for_a_task() -> None:
         (3, ": 3 is not allowed; expected a section of keys and values"),
     ],
 )
-def test_what_is_wrong_for_one_task_is_said_whichever_is_read(entry: Any, message: str) -> None:
+def test_errors_in_one_tasks_settings_are_reported_whichever_task_is_read(entry: Any, message: str) -> None:
     with pytest.raises(InputError, match=f"^params.yaml: methods.lora{re.escape(message)}"):
         read_method({"classification": {"own": {}}, "methods": {"lora": entry}}, "lora", "sst2")
 
 
 @pytest.mark.parametrize(("epochs", "times", "whole"), [(4, 1.5, 6), (3, 1.5, 5), (10, 1.1, 11), (1, 0.25, 1)])
-def test_a_method_has_a_rate_an_optimiser_and_whole_epochs_of_its_own(epochs: int, times: float, whole: int) -> None:
+def test_a_method_has_its_own_rate_optimizer_and_whole_epochs(epochs: int, times: float, whole: int) -> None:
     muon = OptimizerSettings(kind="muon")
     task = FineTuneSettings(lr=0.001, epochs=epochs, batch_size=8, max_length=32, optimizer=muon)
     settings = adjusted(task, lora.Settings(lr_factor=2, epochs_factor=times, optimizer="adamw"))
@@ -61,7 +61,7 @@ def test_a_method_has_a_rate_an_optimiser_and_whole_epochs_of_its_own(epochs: in
     assert adjusted(task, full.Settings()) == task
 
 
-def test_a_tuning_that_there_is_not() -> None:
+def test_an_unknown_method_is_an_input_error() -> None:
     with pytest.raises(InputError, match=r"^params.yaml: methods.wrong.method: 'prefix' is not allowed; expected one"):
         read_method(PARAMS, "wrong")
     with pytest.raises(InputError, match=r"^params.yaml: finetune.methods: 'none' is not allowed; expected one of"):

@@ -57,13 +57,13 @@ def test_full_starts_from_the_pretrained_body_and_scratch_does_not(tmp_path: Pat
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(("method", "settings"), [*((part, {}) for part in PARTS), *BESIDE_EMBEDDINGS.items()])
-def test_a_part_is_trained_saved_and_loaded_back(
+def test_the_trained_part_is_saved_and_loaded_back(
     tmp_path: Path, method: str, settings: dict[str, Any], family: str
 ) -> None:
     folder = tiny_pretrained(tmp_path / "pretrained", family)
     model = _start(method, folder, **settings)
     before, weights = _answer(model), {name: weight.clone() for name, weight in model.named_parameters()}
-    for _ in range(2):  # one factor of a product is 0 at the start, so the other moves in the second update only
+    for _ in range(2):  # one factor of a product starts at 0, so the other moves in the second update only
         _step(model)
     moved = {name for name, weight in model.named_parameters() if not torch.equal(weight, weights[name])}
     assert moved <= _trained(model).keys() < weights.keys()
@@ -83,7 +83,7 @@ def test_a_part_is_trained_saved_and_loaded_back(
 
 @pytest.mark.parametrize("rank", [None, 4])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_adapters_are_two_a_layer_and_at_first_almost_change_nothing(
+def test_adapters_are_two_per_layer_and_initially_change_almost_nothing(
     tmp_path: Path, family: str, rank: int | None
 ) -> None:
     """Beside the token embeddings there may be a product, which takes what a table of its rank takes."""
@@ -116,7 +116,7 @@ def test_lora_starts_as_the_pretrained_model_and_merges(tmp_path: Path, family: 
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_a_language_models_head_is_not_new_and_trained_only_as_all_or_alone(tmp_path: Path, tied: bool) -> None:
+def test_a_language_models_head_is_pretrained(tmp_path: Path, tied: bool) -> None:
     folder = _causal(tmp_path, tied)
     trained = {method: set(_trained(_start(method, folder, "language_model"))) for method in ("full", *PARTS)}
     assert ("lm_head.weight" in trained["full"]) == (not tied)
@@ -127,7 +127,7 @@ def test_a_language_models_head_is_not_new_and_trained_only_as_all_or_alone(tmp_
 
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("method", PARTS)
-def test_a_part_of_a_language_model_is_loaded_back(tmp_path: Path, method: str, tied: bool) -> None:
+def test_the_trained_part_of_a_language_model_is_loaded_back(tmp_path: Path, method: str, tied: bool) -> None:
     """To the same scores, and so to the same text, while what it reads stays as it was pretrained."""
     folder = _causal(tmp_path, tied)
     model, again = (Generator(_start(method, folder, "language_model")) for _ in range(2))
@@ -176,9 +176,7 @@ def test_targets_name_the_matrices(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")  # which peft asks for
 @pytest.mark.parametrize("family", ["bert", "roberta"])
-def test_targets_are_of_the_body_although_the_head_has_such_names_and_peft_loads_them(
-    tmp_path: Path, family: str
-) -> None:
+def test_targets_are_matrices_of_the_body_only_and_peft_loads_them(tmp_path: Path, family: str) -> None:
     folder = tiny_pretrained(tmp_path, family)
     model = _start("lora", folder, targets=("dense",))
     assert all(in_body(model, name) for name in _trained(model) if "lora_" in name)
@@ -191,7 +189,7 @@ def test_targets_are_of_the_body_although_the_head_has_such_names_and_peft_loads
     assert torch.allclose(_answer(cast(Any, loaded).eval()), _answer(model), atol=1e-6)
 
 
-def test_the_tasks_dropout_is_not_that_of_products(tmp_path: Path) -> None:
+def test_the_tasks_dropout_is_not_loras(tmp_path: Path) -> None:
     method = read_method({"methods": {"lora": {"dropout": 0.25}}}, "lora")
     model = method.start("classifier", tiny_pretrained(tmp_path), 0, "eager", dropout=0.5)
     rates = {("lora_" in name, part.p) for name, part in model.named_modules() if isinstance(part, torch.nn.Dropout)}
@@ -206,7 +204,7 @@ def test_a_folder_without_trained_weights_is_an_input_error(tmp_path: Path) -> N
 @pytest.mark.parametrize("head", ["classifier", "spans"])
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("method", PARTS)
-def test_frozen_matrices_in_bf16_change_no_bit(tmp_path: Path, method: str, family: str, head: Head) -> None:
+def test_storing_frozen_matrices_in_bf16_changes_no_bit(tmp_path: Path, method: str, family: str, head: Head) -> None:
     """Neither of the scores nor of the gradients: autocast would round them to the same."""
     folder = tiny_pretrained(tmp_path, family)
     plain, rounded = (_start(method, folder, head) for _ in range(2))

@@ -17,7 +17,7 @@ def _gradients(loss: Tensor, *of: Tensor) -> list[Tensor]:
     return list(torch.autograd.grad(loss.sin().sum(), of))
 
 
-def test_a_pair_is_turned_by_its_angle() -> None:
+def test_a_pair_is_rotated_by_its_angle() -> None:
     """Of (1, 0, 0, 2) the pairs are (1, 0) and (0, 2): a quarter turn of the first gives (0, 1)."""
     angles = torch.tensor([math.pi / 2, 0.0]).repeat(2)[None, None]
     states = torch.tensor([1.0, 0.0, 0.0, 2.0])[None, None, None]

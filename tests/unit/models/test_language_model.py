@@ -78,7 +78,7 @@ def test_a_document_is_read_as_if_it_stood_alone_in_the_block(family: str, atten
     assert not torch.equal(_scores(model, FIRST + SECOND, last), _scores(model, FIRST + other, last))
 
 
-def test_without_the_setting_which_is_saved_with_the_model_documents_see_one_another(tmp_path: Path) -> None:
+def test_attention_within_documents_is_off_by_default_and_saved_with_the_model(tmp_path: Path) -> None:
     row = slice(0, len(FIRST))
     plain, within = (_model("modernbert", "eager", start) for start in (None, CLS))
     assert not torch.allclose(_scores(plain, FIRST + SECOND, row), _scores(plain, FIRST, row))
@@ -102,7 +102,7 @@ def test_the_loss_of_a_head_is_that_of_its_scores(has_bias: bool, precision: tor
         torch.testing.assert_close(mine, other, atol=2e-3 if precision == torch.bfloat16 else 1e-6, rtol=1e-2)
 
 
-def test_a_target_that_is_all_but_impossible_has_a_finite_loss() -> None:
+def test_a_very_unlikely_target_has_a_finite_loss() -> None:
     head = nn.Linear(1, 50, bias=False)
     nn.init.zeros_(head.weight)
     nn.init.constant_(head.weight[0], 200.0)

@@ -24,14 +24,14 @@ def test_every_batch_is_full_wherever_the_epoch_begins() -> None:
     assert BlockModelling(np.arange(9 * 5), 5, 4, _unlabelled, 1).steps == 2
 
 
-def test_an_epoch_begins_anywhere_from_which_a_block_is_left() -> None:
+def test_an_epoch_begins_anywhere_that_leaves_a_block() -> None:
     for tokens, places in ((32, {0}), (33, {0}), (36, {0, 1, 2, 3}), (99, set(range(32)))):
         objective = BlockModelling(np.arange(tokens), 32, 1, _unlabelled, 1)
         found = {int(batch.ids[0, 0]) % 32 for epoch in range(400) for batch in objective.batches(epoch)}
         assert found == places
 
 
-def test_a_compiled_model_is_given_targets_of_few_numbers() -> None:
+def test_a_compiled_model_gets_few_numbers_of_targets() -> None:
     """Ten of 2 × 256 tokens: rounded up to a multiple of 32, by first positions without a target."""
     labels = torch.full((2, 256), IGNORED)
     labels[0, :7], labels[1, 250:253] = 5, 6
@@ -41,5 +41,5 @@ def test_a_compiled_model_is_given_targets_of_few_numbers() -> None:
     assert plain.targets.tolist() == [5] * 7 + [6] * 3
     assert padded.at.tolist() == [*plain.at.tolist(), *[0] * 22]
     assert padded.targets.tolist() == [*plain.targets.tolist(), *[IGNORED] * 22]
-    labels[1, 253:257], labels[0, 6] = 6, IGNORED  # six each: as many in every row need no rounding
+    labels[1, 253:257], labels[0, 6] = 6, IGNORED  # six in each row: equal numbers need no rounding
     assert batch.to(tiny_device(), compiled=True).at.shape == (2, 6)

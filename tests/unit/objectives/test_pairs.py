@@ -13,7 +13,7 @@ from retrace.objectives.next_sentence import PairModelling, Pairs, relation_accu
 from retrace.tokens.blocks import find_documents
 from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, save_tokenizer, token_id, train_tokenizer
-from retrace.training.loop import Budget, Run, train
+from retrace.training.loop import Run, train
 from retrace.training.settings import OptimizerSettings
 from tests.tiny import tiny_config, tiny_device
 
@@ -53,7 +53,7 @@ def _homes(part: list[int]) -> set[int]:
     }  # fmt: skip
 
 
-def test_a_pair_is_what_it_says() -> None:
+def test_pairs_are_related_as_labelled() -> None:
     full_stop = token_id(TOKENIZER, ".")
     seen = []
     for epoch in range(1, 20):
@@ -72,7 +72,7 @@ def test_a_pair_is_what_it_says() -> None:
     assert sum(seen) / len(seen) == pytest.approx(0.5, abs=0.1)
 
 
-def test_a_short_pair_has_fewer_masks_and_padding_none() -> None:
+def test_short_pairs_have_fewer_masks_and_padding_has_none() -> None:
     short = np.array([i for text in ("aw ww . " * 6, "bx xx . " * 9) for i in TOKENIZER.encode(text).ids])
     batch = next(iter(_pairs(short, rate=0.3).batches(1)))
     masks, real = (batch.labels != IGNORED).sum(1), batch.mask.sum(1)
@@ -162,16 +162,6 @@ def test_pairs_are_drawn_anew_each_epoch_and_reproducibly() -> None:
     assert [a.unrelated.tolist() for a in one] != [b.unrelated.tolist() for b in two]
 
 
-def test_processes_share_a_batch_without_overlap() -> None:
-    objective = _pairs()
-    whole = next(iter(objective.batches(1)))
-    first, second = (objective.part(whole, slice(rank, None, 2), tiny_device()) for rank in (0, 1))
-    ids, at, _ = first.tokens
-    assert torch.equal(ids.flatten()[at], torch.full_like(at, VOCABULARY.mask or -1))
-    assert torch.equal(torch.stack([ids, second.tokens.ids], 1).reshape(whole.ids.shape), whole.ids)
-    assert torch.equal(torch.stack([first.unrelated, second.unrelated], 1).flatten(), whole.unrelated)
-
-
 def test_the_loss_is_the_sum_of_both_means() -> None:
     model = make_language_model(tiny_config("bert", TOKENIZER), 0, "eager", pairs=True).eval()
     objective = _pairs()
@@ -189,7 +179,7 @@ def _trained(epochs: int) -> PairModel:
     model = make_language_model(tiny_config("bert", TOKENIZER), 0, "eager", pairs=True)
     assert isinstance(model, PairModel)
     optimiser = OptimizerSettings(kind="adamw", warmup_ratio=0.1, decay_start=0.5)
-    train(Run("pairs", model, _pairs(), tiny_device(), optimiser, 0.003, Budget(epochs)), lambda epoch, meter: None)
+    train(Run("pairs", model, _pairs(), tiny_device(), optimiser, 0.003, epochs), lambda epoch, meter: None)
     return model.eval()
 
 

@@ -32,7 +32,7 @@ def test_the_perplexity_of_a_curve_is_that_of_its_loss() -> None:
     assert row["perplexity"] == math.exp(row["validation_loss"] or 0)
 
 
-def test_a_perplexity_too_large_to_be_written_down_is_absent() -> None:
+def test_a_perplexity_too_large_for_a_float_is_absent() -> None:
     model = _model()
     with torch.no_grad():
         for weight in model.parameters():
@@ -43,7 +43,7 @@ def test_a_perplexity_too_large_to_be_written_down_is_absent() -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_validation_loss_that_is_no_number_ends_the_run(value: float) -> None:
+def test_a_validation_loss_that_is_not_finite_ends_the_run(value: float) -> None:
     model = _model()
     torch.nn.init.constant_(next(model.parameters()), value)
     with pytest.raises(InputError, match=r"pretrain: the validation loss is (nan|inf) after epoch 1; a lower lr than"):

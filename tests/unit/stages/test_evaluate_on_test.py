@@ -72,7 +72,7 @@ def sections_of() -> tuple[list[Section], list[Task]]:
     return [task_section(task, [each.name for each in tasks]) for task in tasks], tasks
 
 
-def test_both_splits_are_scored_and_the_test_chooses_nothing(source: Path) -> None:
+def test_both_splits_are_scored_and_the_test_split_does_not_choose_the_epoch(source: Path) -> None:
     metrics, details = run(source)
     folder = Path("predictions/moods/full/1")
     before, after = read_tested(folder, "classification")
@@ -107,14 +107,14 @@ def test_both_splits_are_scored_and_the_test_chooses_nothing(source: Path) -> No
     assert [row[1] for row in table.rows] == [TEST[0].text, TEST[1].text]
 
 
-def test_baselines_are_fitted_to_the_rows_that_the_models_got(source: Path) -> None:
+def test_baselines_are_fitted_to_the_models_training_examples(source: Path) -> None:
     _, details = run(source)
     drawn = read_drawn(Path("predictions/moods/full/1"))
     assert drawn is not None
     assert len(drawn) == 16
     for name in ("moods", "moods-test"):
         assert details[name]["notes"]["majority, tfidf"].startswith("fitted to 16 of 20 training examples")
-    # Of the rows that were not drawn nothing is left: without them the figures are the same.
+    # Rows that were not drawn do not matter: replaced, they leave the figures as they are.
     write_moods(
         {"train": [example if place in drawn else Example("x y", None, 1) for place, example in enumerate(TRAIN)]}
     )
@@ -123,7 +123,7 @@ def test_baselines_are_fitted_to_the_rows_that_the_models_got(source: Path) -> N
     assert again["moods"]["baselines"] == details["moods"]["baselines"]
 
 
-def test_without_a_test_split_there_is_no_word_of_it(source: Path) -> None:
+def test_a_task_without_a_test_split_does_not_mention_one(source: Path) -> None:
     Path("data/classification/moods/test.jsonl").unlink()
     assert not has_test(source, "moods")
     metrics, _ = run(source)

@@ -30,7 +30,7 @@ def test_a_stream_goes_with_its_text(tmp_path: Path) -> None:
     stream, found, sizes = held_out(tokens, text, tokenizer)
     assert len(stream) == sum(lengths)
     assert found.tolist() == lengths
-    assert sizes.tokens.tolist() == [7, 5]  # it does not know the signs of a heading
+    assert sizes.tokens.tolist() == [7, 5]  # the vocabulary lacks the signs of headings
     text.write_text("\n".join([*DOCUMENTS, "and more"]))
     with pytest.raises(InputError, match=r"valid\.npy: these are not the tokens of .*valid\.tokens; run tokenize"):
         held_out(tokens, text, tokenizer)
@@ -105,7 +105,7 @@ def _pseudo_nats(texts: list[str]) -> float:
 
 @pytest.mark.parametrize("texts", TEXTS.values(), ids=TEXTS)
 def test_perplexity_by_hand_by_the_harness_definitions_and_as_reported(texts: list[str], tmp_path: Path) -> None:
-    pseudo = [text for text in texts if "<unk>" not in text]  # such passages are passed over
+    pseudo = [text for text in texts if "<unk>" not in text]  # such passages are skipped
     causal, masked = (_reported(texts, family, tmp_path) for family in ("llama", "bert"))
     for found, expected in (
         (causal, _harness(texts, _causal_nats(texts))), (masked, _harness(pseudo, _pseudo_nats(pseudo))),

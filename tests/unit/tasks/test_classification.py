@@ -38,33 +38,26 @@ def test_sentences_are_cut_and_padded(sst2: Classification) -> None:
     assert not any(example.segments.any() for example in examples)
 
 
-@pytest.mark.parametrize("max_length", [1, 2])
-def test_a_length_without_room_for_a_text_is_refused(tmp_path: Path, max_length: int) -> None:
+@pytest.mark.parametrize(("name", "max_length", "least"), [("sst2", 1, 3), ("sst2", 2, 3), ("aspects", 4, 5)])
+def test_a_length_without_room_is_refused(
+    tmp_path: Path, sst2: Classification, name: str, max_length: int, least: int
+) -> None:
     """The tokenizer would cut nothing then."""
-    source = tiny_sentences(tmp_path, ["sentence\tlabel", "the ale was stale\t0", "the songs\t1"])
-    message = rf"params.yaml: sst2.max_length: {max_length} is not allowed; expected at least 3, which hold a token of"
-    with pytest.raises(InputError, match=message):
-        Classification("sst2", source, tiny_tokenizer(), max_length).examples("train")
-    assert max(map(len, (e.ids for e in Classification("sst2", source, tiny_tokenizer(), 3).examples("train")))) == 3
+    _pairs(tmp_path)
+    tight, enough = (Classification(name, tmp_path / "source", tiny_tokenizer(), most) for most in (max_length, least))
+    said = (
+        rf"params.yaml: {name}.max_length: {max_length} is not allowed; expected at least {least}, which hold a token"
+    )
+    with pytest.raises(InputError, match=said):
+        tight.examples("train")
+    assert {len(example.ids) for example in enough.examples("train")} == {least}
 
 
-def test_a_length_without_room_for_a_pair_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"aspects.max_length: 4 is not allowed; expected at least 5, which hold a token"
-    ):
-        _pairs(tmp_path, 4).examples("train")
-    assert [len(example.ids) for example in _pairs(tmp_path, 5).examples("train")] == [5, 5, 5]
-
-
-def test_rows_hold_label_and_logits(sst2: Classification, tmp_path: Path) -> None:
-    rows = sst2.rows(sst2.examples("dev"), [np.array([1.0, 2.0]), np.array([3.0, -1.0])])
-    assert rows == [
-        {"id": 0, "label": 0, "logit_0": 1.0, "logit_1": 2.0},
-        {"id": 1, "label": 1, "logit_0": 3.0, "logit_1": -1.0},
-    ]
+def test_rows_hold_label_and_logits(tmp_path: Path) -> None:
     task = _pairs(tmp_path)
-    (row, *_) = task.rows(task.examples("dev"), [np.array([1.0, 2.0, 4.0])] * 3)
-    assert row == {"id": 0, "label": 2, "logit_0": 1.0, "logit_1": 2.0, "logit_2": 4.0}
+    first, second = task.rows(task.examples("dev")[:2], [np.array([1.0, 2.0, 4.0]), np.array([3.0, -1.0, 0.0])])
+    assert first == {"id": 0, "label": 2, "logit_0": 1.0, "logit_1": 2.0, "logit_2": 4.0}
+    assert second == {"id": 1, "label": 0, "logit_0": 3.0, "logit_1": -1.0, "logit_2": 0.0}
 
 
 def test_the_loss_is_summed(sst2: Classification) -> None:
@@ -90,7 +83,7 @@ def test_the_longer_text_of_a_pair_is_cut_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_head_has_the_tasks_classes_by_name(tmp_path: Path, family: str) -> None:
+def test_the_head_has_the_tasks_classes(tmp_path: Path, family: str) -> None:
     task = _pairs(tmp_path, segments=family == "bert")
     folder = tiny_pretrained(tmp_path / "pretrained", family)
     model = read_model(task.head, folder, 1, "eager", task.classes).eval()

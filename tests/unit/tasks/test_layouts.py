@@ -1,6 +1,5 @@
 """Tasks with tokenizers in the layouts of published models."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,27 +13,11 @@ from retrace.tasks.question_answering.generative import UNASKED, GenerativeTask
 from retrace.tasks.question_answering.settings import ReadingSettings
 from retrace.tasks.question_answering.windows import COMMON, NONE, RARE, window_questions
 from retrace.tokens.tokenizer import load_tokenizer
-from tests.hub.content.models import LLAMA, published_models
+from tests.hub.content.models import LLAMA, published_models, write_model
 from tests.tiny import tiny_questions, tiny_sentences
 
 CONTEXT = " The guild of weavers  was founded by Ada Lund, in 1601; café and naïve. "
 ASKED = "Who founded the guild?"
-Saved = Callable[[str], Path]
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Saved:
-    """A folder with the files of a published model."""
-
-    def write(name: str) -> Path:
-        folder = tmp_path_factory.mktemp("model")
-        for file, content in published_models()[name].items():
-            (folder / file).write_bytes(content)
-        return folder
-
-    return write
-
-
 every_layout = pytest.mark.parametrize("name", list(published_models()))
 
 
@@ -44,8 +27,8 @@ def _question(answer: str) -> Question:
 
 @every_layout
 @pytest.mark.parametrize("answer", ["The guild", "Ada Lund", "1601", "café", "naïve"])
-def test_answers_are_marked_and_read_without_the_space_before(saved: Saved, name: str, answer: str) -> None:
-    tokenizer = load_tokenizer(saved(name))
+def test_answers_are_marked_and_read_without_the_space_before(tmp_path: Path, name: str, answer: str) -> None:
+    tokenizer = load_tokenizer(write_model(tmp_path / "model", name))
     (window,) = window_questions("squad", tokenizer, [_question(answer)], 120, 10)
     assert window.start >= window.passage.start
     scores = np.zeros((len(window.ids), 2))
@@ -56,8 +39,8 @@ def test_answers_are_marked_and_read_without_the_space_before(saved: Saved, name
 
 
 @every_layout
-def test_a_window_is_what_transformers_makes_of_a_pair(saved: Saved, name: str) -> None:
-    folder = saved(name)
+def test_a_window_is_what_transformers_makes_of_a_pair(tmp_path: Path, name: str) -> None:
+    folder = write_model(tmp_path / "model", name)
     (window,) = window_questions("squad", load_tokenizer(folder), [_question("1601")], 120, 10)
     theirs = AutoTokenizer.from_pretrained(folder)(ASKED, CONTEXT)
     assert window.ids.tolist() == theirs["input_ids"]
@@ -66,8 +49,8 @@ def test_a_window_is_what_transformers_makes_of_a_pair(saved: Saved, name: str) 
 
 
 @every_layout
-def test_windows_of_a_long_passage_keep_to_their_length_and_cover_it(saved: Saved, name: str) -> None:
-    tokenizer = load_tokenizer(saved(name))
+def test_windows_of_a_long_passage_have_the_maximum_length_and_cover_it(tmp_path: Path, name: str) -> None:
+    tokenizer = load_tokenizer(write_model(tmp_path / "model", name))
     windows = list(window_questions("squad", tokenizer, [_question("1601")], 36, 5))
     assert len(windows) > 1
     assert all(len(window.ids) <= 36 for window in windows)
@@ -76,8 +59,8 @@ def test_windows_of_a_long_passage_keep_to_their_length_and_cover_it(saved: Save
 
 
 @every_layout
-def test_sentences_are_what_transformers_makes_of_them(saved: Saved, name: str, tmp_path: Path) -> None:
-    folder = saved(name)
+def test_sentences_are_what_transformers_makes_of_them(tmp_path: Path, name: str) -> None:
+    folder = write_model(tmp_path / "model", name)
     source = tiny_sentences(tmp_path / "data", ["sentence\tlabel", "the songs were charming\t1", "stale\t0"])
     examples = Classification("sst2", source, load_tokenizer(folder), 64).examples("dev")
     theirs = AutoTokenizer.from_pretrained(folder)
@@ -86,8 +69,8 @@ def test_sentences_are_what_transformers_makes_of_them(saved: Saved, name: str, 
 
 
 @every_layout
-def test_words_of_the_question_are_found_in_the_passage(saved: Saved, name: str, tmp_path: Path) -> None:
-    tokenizer = load_tokenizer(saved(name))
+def test_words_of_the_question_are_found_in_the_passage(tmp_path: Path, name: str) -> None:
+    tokenizer = load_tokenizer(write_model(tmp_path / "model", name))
     source, settings = tiny_questions(tmp_path, CONTEXT, {ASKED: "Ada Lund"}), ReadingSettings(question_match=True)
     (window,) = ExtractiveTask("squad", source, tokenizer, 120, settings).examples("dev")
     found = {
@@ -103,8 +86,8 @@ def _pieces(words: str) -> list[str]:
     return [word[i:j] for word in words.split() for i in range(len(word)) for j in range(i + 1, len(word) + 1)]
 
 
-def test_llama_reads_and_writes_running_text(saved: Saved, tmp_path: Path) -> None:
-    tokenizer = load_tokenizer(saved(LLAMA))
+def test_llamas_prompts_and_answers_are_running_text(tmp_path: Path) -> None:
+    tokenizer = load_tokenizer(write_model(tmp_path / "model", LLAMA))
     reading = ReadingSettings(answers="generative", max_answer_length=12)
     task = GenerativeTask("squad", tiny_questions(tmp_path, CONTEXT, {ASKED: "Ada Lund"}), tokenizer, 120, reading)
     (example,) = task.examples("train")
@@ -116,4 +99,4 @@ def test_llama_reads_and_writes_running_text(saved: Saved, tmp_path: Path) -> No
     assert len(example.ids) + reading.max_answer_length <= 120
     long = tiny_questions(tmp_path / "long", CONTEXT * 5, {ASKED: "Ada Lund"})
     (cut,) = GenerativeTask("squad", long, tokenizer, 60, reading).examples("dev")
-    assert len(cut.ids) + reading.max_answer_length == 60  # all the room is used
+    assert len(cut.ids) + reading.max_answer_length == 60  # no token of room is left

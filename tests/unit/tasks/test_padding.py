@@ -46,7 +46,7 @@ def test_padding_changes_no_score(tmp_path: Path, name: str, family: str, attent
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("name", ["sst2", "squad"])
-def test_attention_gets_a_mask_only_where_a_token_would_see_padding(
+def test_attention_gets_a_mask_only_if_a_token_would_see_padding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, family: str
 ) -> None:
     """Without one the kernels for it are faster; and nobody looks at the mask's values."""

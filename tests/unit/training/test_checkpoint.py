@@ -16,45 +16,20 @@ from safetensors import safe_open
 from retrace.core.errors import DivergedError, InputError, Interrupted
 from retrace.models.heads import make_config
 from retrace.models.language_model import make_language_model
-from retrace.objectives.language_modelling import (
-    BlockModelling,
-    Inputs,
-    LabelledBatch,
-    Masking,
-    mask_blocks,
-    masked_batches,
-    mean_loss,
-)
-from retrace.tokens.tokenizer import Vocabulary
+from retrace.objectives.language_modelling import masked_batches, mean_loss
 from retrace.training.checkpoint import Checkpointer, Position
-from retrace.training.loop import Budget, Epoch, Run, train
+from retrace.training.loop import Epoch, Run, train
 from retrace.training.optimizer import make_optimizers
 from retrace.training.progress import Meter
 from retrace.training.settings import OptimizerSettings
-from tests.tiny import MODEL, tiny_device, tiny_stream, tiny_tokenizer
+from tests.sharded import STREAM, VOCABULARY, start
+from tests.tiny import MODEL, tiny_device
 
-TOKENIZER = tiny_tokenizer()
-VOCABULARY = Vocabulary.of(TOKENIZER)
-STREAM = tiny_stream(TOKENIZER, 30)
-EPOCHS = 2
+EPOCHS, STEPS = 2, 4  # steps of an epoch
 
 
 class CutOffError(Exception):
     """The power fails."""
-
-
-class Cut(BlockModelling):
-    """An objective that does something at one step of the run."""
-
-    at: int | None = None
-    action: Any = None
-    seen = -1  # the first loss of a run is asked for before its steps, to count operations
-
-    def loss(self, model: torch.nn.Module, part: Inputs) -> torch.Tensor:
-        if self.seen == self.at:
-            self.action()
-        self.seen += 1
-        return super().loss(model, part)
 
 
 def _fail() -> None:
@@ -65,18 +40,20 @@ def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple
     """Train with dropout from the newest state; `action` comes before the update number `at` of this part."""
     device = tiny_device()
     config = make_config("modernbert", MODEL.model_copy(update={"dropout": 0.1}), VOCABULARY)
-    model = make_language_model(config, 0, "eager")
+    model, objective = start("modernbert", False, device, config=config)
+    loss, passes = objective.loss, itertools.count(-1)  # the first pass counts operations
 
-    def label(blocks: torch.Tensor, draws: torch.Generator) -> LabelledBatch:
-        return mask_blocks(blocks, Masking(0.3), VOCABULARY, draws)
+    def interrupted(model: torch.nn.Module, part: Any) -> torch.Tensor:
+        if next(passes) == at:
+            action()
+        return loss(model, part)
 
-    objective = Cut(STREAM, 32, 4, label, 1)
-    objective.at, objective.action = at, action
+    objective.loss, objective.steps = interrupted, STEPS
     checkpointer = Checkpointer("test", "", device)
-    run = Run("test", model, objective, device, OptimizerSettings(), lr, Budget(EPOCHS), checkpointer)
+    run = Run("test", model, objective, device, OptimizerSettings(), lr, EPOCHS, checkpointer=checkpointer)
 
     def after_epoch(epoch: Epoch, meter: Meter) -> list[float | None]:
-        loss, _ = mean_loss(model, masked_batches(STREAM, 32, 0.15, VOCABULARY), device)
+        loss, _ = mean_loss(model, masked_batches(STREAM[:320], 32, 0.15, VOCABULARY), device)
         run.kept.update({name: value.clone() for name, value in model.state_dict().items() if "norm" in name})
         return [epoch.number, epoch.loss, loss]
 
@@ -106,19 +83,17 @@ def _same(one: tuple[dict[str, torch.Tensor], list[Any]], two: tuple[dict[str, t
 def test_a_run_cut_off_anywhere_ends_with_the_same_bytes(tmp_path: Path) -> None:
     whole = _run()
     assert not _saved(tmp_path)
-    steps = EPOCHS * ((len(STREAM) // 32 - 1) // 4)
-    assert steps > 6
-    for at in range(steps):
+    for at in range(EPOCHS * STEPS):
         with pytest.raises(CutOffError):
             _run(at)
         assert len(_saved(tmp_path)) == min(at, 2)
         assert _same(_run(), whole), f"cut off before step {at + 1}"
 
 
-def test_a_run_whose_batches_are_passed_in_parts_ends_with_the_same_bytes(
+def test_a_run_with_micro_batches_ends_with_the_same_bytes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("RETRACE_MICRO_BATCH", "3")  # of batches of four
+    monkeypatch.setenv("RETRACE_MICRO_BATCH", "5")  # of batches of eight
     whole = _run()
     with pytest.raises(CutOffError):
         _run(7)
@@ -127,13 +102,13 @@ def test_a_run_whose_batches_are_passed_in_parts_ends_with_the_same_bytes(
     assert "resuming after step 3" in capsys.readouterr().out
     with pytest.raises(CutOffError):
         _run(7)
-    monkeypatch.setenv("RETRACE_MICRO_BATCH", "2")  # rounds otherwise
+    monkeypatch.setenv("RETRACE_MICRO_BATCH", "2")  # rounds differently
     capsys.readouterr()
     _run()
     assert capsys.readouterr().out.startswith("test  not resuming after step 3: saved on CPU")
 
 
-def test_a_run_may_be_cut_off_again_and_again(tmp_path: Path) -> None:
+def test_a_run_may_be_cut_off_repeatedly(tmp_path: Path) -> None:
     whole = _run()
     for _ in range(3):
         with pytest.raises(CutOffError):
@@ -143,7 +118,7 @@ def test_a_run_may_be_cut_off_again_and_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", ["state.safetensors", "progress.json", ".SHA256SUMS"])
-def test_a_damaged_state_is_noticed_and_the_one_before_used(
+def test_a_damaged_checkpoint_is_noticed_and_the_previous_one_used(
     tmp_path: Path, file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole = _run()
@@ -159,7 +134,7 @@ def test_a_damaged_state_is_noticed_and_the_one_before_used(
     ]
 
 
-def test_a_checkpoint_of_other_hardware_is_not_used_and_named(
+def test_a_checkpoint_of_other_hardware_is_reported_and_not_used(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RETRACE_THREADS", "1")
@@ -194,7 +169,7 @@ def test_a_checkpoint_of_other_hardware_is_used_where_that_is_asked_for(
     assert not list(tmp_path.glob(".retrace/states/*")), "the checkpoints of both are removed"
 
 
-def test_of_a_frozen_body_nothing_is_saved(tmp_path: Path) -> None:
+def test_frozen_weights_are_not_saved(tmp_path: Path) -> None:
     model = make_language_model(make_config("modernbert", MODEL, VOCABULARY), 0, "eager")
     for name, weight in model.named_parameters():
         weight.requires_grad = name.endswith("norm.weight")
@@ -215,7 +190,7 @@ def test_of_a_frozen_body_nothing_is_saved(tmp_path: Path) -> None:
     checkpointer.remove()
 
 
-def test_a_checkpoint_is_of_its_moment_and_one_that_cannot_be_written_stops_the_run(tmp_path: Path) -> None:
+def test_a_checkpoint_is_a_snapshot_and_one_that_cannot_be_written_stops_the_run(tmp_path: Path) -> None:
     model = make_language_model(make_config("modernbert", MODEL, VOCABULARY), 0, "eager")
     saved, journal = {name: weight.clone() for name, weight in model.state_dict().items()}, [{"kept": True}]
     checkpointer = Checkpointer("test", "", tiny_device())
@@ -245,7 +220,7 @@ def test_other_code_and_inputs_begin_anew() -> None:
     assert len(folders) == 2
 
 
-def test_a_second_process_at_the_same_run_has_states_of_its_own_which_outlive_it(tmp_path: Path, capsys) -> None:
+def test_a_second_process_at_the_same_run_has_checkpoints_of_its_own(tmp_path: Path, capsys) -> None:
     whole = _run()
     other = Checkpointer("test", "", tiny_device())  # of a worker that shares the folder
     with pytest.raises(CutOffError):
@@ -279,7 +254,7 @@ def test_a_signal_cuts_an_evaluation_short(monkeypatch: pytest.MonkeyPatch, epoc
             pytest.fail("the evaluation goes on")
         return found
 
-    steps = epoch * ((len(STREAM) // 32 - 1) // 4)
+    steps = epoch * STEPS
     with monkeypatch.context() as patch:
         patch.setitem(globals(), "mean_loss", asked)
         with pytest.raises(Interrupted, match=f"asked to stop after step {steps}"):
@@ -289,7 +264,7 @@ def test_a_signal_cuts_an_evaluation_short(monkeypatch: pytest.MonkeyPatch, epoc
     assert (f"resuming after step {steps}" in capsys.readouterr().out) == (epoch > 0)
 
 
-def test_a_loss_that_is_not_finite_leaves_the_last_good_state(tmp_path: Path) -> None:
+def test_a_loss_that_is_not_finite_leaves_the_last_good_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(
         DivergedError,
         match=r"test: the .+ is (nan|inf) at step \d+ \(epoch \d, batch \d+\); a lower lr than 1e\+30 may",
@@ -299,7 +274,7 @@ def test_a_loss_that_is_not_finite_leaves_the_last_good_state(tmp_path: Path) ->
     assert int(last.name) >= 1
 
 
-def test_no_state_is_written_before_it_is_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_checkpoint_is_written_before_it_is_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETRACE_SAVE_SECONDS", "3600")
     with pytest.raises(CutOffError):
         _run(5)
@@ -314,7 +289,7 @@ def test_a_wrong_interval_is_named(monkeypatch: pytest.MonkeyPatch, value: str) 
 
 
 @pytest.mark.parametrize(("kind", "copies"), [("adamw", 4), ("muon", 3)])
-def test_the_space_of_checkpoints_is_said_before_training(
+def test_the_disk_space_of_checkpoints_is_announced_before_training(
     monkeypatch: pytest.MonkeyPatch, kind: Literal["adamw", "muon"], copies: int
 ) -> None:
     """Two checkpoints and the one being written: weights, those kept, and the moments, two of AdamW and one of Muon."""
@@ -324,10 +299,10 @@ def test_the_space_of_checkpoints_is_said_before_training(
     checkpointer = Checkpointer("test", "", tiny_device())
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=5 * 2**29))
     said = f"takes up to {2 + 3 * copies * 2} MiB of disk space; 2.5 GiB are free"
-    assert checkpointer.space(model, optimizers) == said
+    assert checkpointer.space(optimizers) == said
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2**20))
     with pytest.raises(InputError, match="the trained weights take 2 MiB of disk space; 1 MiB are free"):
-        checkpointer.space(model, optimizers)
+        checkpointer.space(optimizers)
     checkpointer.close()
 
 

@@ -13,10 +13,9 @@ import torch
 from torch._dynamo.utils import counters
 
 from retrace.compute.device import Device
-from retrace.core.errors import InputError
 from retrace.objectives.language_modelling import Masking
 from retrace.training.checkpoint import Checkpointer, Position
-from retrace.training.loop import Budget, Run, train
+from retrace.training.loop import Run, train
 from retrace.training.settings import OptimizerSettings
 from tests.counting import CASES, make_run
 from tests.sharded import VOCABULARY, start
@@ -30,7 +29,7 @@ WORDS = Masking(0.3, continues=torch.arange(VOCABULARY.size) % 3 == 0)
 
 @pytest.fixture(autouse=True)
 def _nothing_compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(logging.getLogger("torch.__trace"), "disabled", True)  # or pytest keeps every line of it
+    monkeypatch.setattr(logging.getLogger("torch.__trace"), "disabled", True)  # or pytest captures every line of it
     torch._dynamo.reset()
     counters.clear()
     yield
@@ -47,7 +46,7 @@ def _losses(run: Run[Any, Any]) -> list[float]:
 
 
 @pytest.mark.parametrize(("family", "kind"), CASES)
-def test_an_epoch_takes_one_graph_for_each_of_a_few_shapes(tmp_path: Path, family: str, kind: str) -> None:
+def test_an_epoch_compiles_one_graph_for_each_of_a_few_shapes(tmp_path: Path, family: str, kind: str) -> None:
     """With attention as on GPUs. A graph that breaks is an error; the losses are those without compiling."""
     plain = _losses(make_run(family, kind, tmp_path, "sdpa", _device(None)))
     run = make_run(family, kind, tmp_path, "sdpa", _device("eager"))
@@ -57,19 +56,19 @@ def test_an_epoch_takes_one_graph_for_each_of_a_few_shapes(tmp_path: Path, famil
     assert run.objective.steps >= 2
 
 
-def test_whole_words_leave_targets_of_many_numbers_but_few_shapes() -> None:
+def test_whole_word_masking_has_many_target_counts_but_few_shapes() -> None:
     found = []
     for backend in (None, "eager"):
         model, objective = start("modernbert", False, _device(backend), WORDS, attention="lean")
         shapes = {objective.part(b, slice(None), _device(backend)).at.shape for b in objective.batches(1)}
-        run = Run("words", model, objective, _device(backend), OptimizerSettings(), 0.002, Budget(1))
+        run = Run("words", model, objective, _device(backend), OptimizerSettings(), 0.002, 1)
         found.append((len(shapes), _losses(run)))
     (many, plain), (few, compiled) = found
     assert compiled == pytest.approx(plain, rel=1e-5)
     assert few == counters["stats"]["unique_graphs"] <= 4 < many
 
 
-def test_layers_computed_again_and_batches_in_parts_are_compiled_too(tmp_path: Path) -> None:
+def test_activation_checkpointing_and_micro_batches_are_compiled_too(tmp_path: Path) -> None:
     plain = _losses(make_run("bert", "classifier", tmp_path, "lean", _device(None)))
     device = replace(_device("aot_eager"), recomputes=True, micro_batch=3)
     assert _losses(make_run("bert", "classifier", tmp_path, "lean", device)) == pytest.approx(plain, rel=1e-5)
@@ -89,12 +88,6 @@ def test_a_checkpoint_says_that_the_model_was_compiled(tmp_path: Path, monkeypat
     assert "compiled by eager" in message.partition("; ")[0]
 
 
-def test_another_value_than_true_or_false_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RETRACE_COMPILE", "yes")
-    with pytest.raises(InputError, match="RETRACE_COMPILE: 'yes' is not allowed; expected true or false"):
-        tiny_device()
-
-
 PROGRAM = """
 import hashlib, os, sys
 from dataclasses import replace
@@ -102,14 +95,14 @@ from pathlib import Path
 import torch._inductor.config
 from retrace.compute.sharding import gather_weights
 from retrace.training.checkpoint import Checkpointer
-from retrace.training.loop import Budget, train
+from retrace.training.loop import train
 from tests.counting import make_run
 from tests.tiny import MODEL, tiny_device
-torch._inductor.config.cpp.simdlen = 1  # which the C++ compiler takes less long for
+torch._inductor.config.cpp.simdlen = 1  # compiles faster
 device, kill = tiny_device(), int(sys.argv[2])
 sizes = MODEL.model_copy(update={"layers": 1, "dropout": 0.1})
 run = make_run("bert", "classifier", Path(sys.argv[1]), "lean", device, sizes)
-run = replace(run, budget=Budget(3), checkpointer=Checkpointer("compiled", "", device))
+run = replace(run, epochs=3, checkpointer=Checkpointer("compiled", "", device))
 part, shapes = run.objective.part, []
 def drawn(*given):
     batch = part(*given)

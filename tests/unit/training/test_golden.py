@@ -1,4 +1,4 @@
-"""Ten-step losses per family and objective. What changes these figures changes every result: do it knowingly.
+"""Ten-step losses per family and objective. A change of these figures changes every result: make it knowingly.
 
 After such a change write them anew: `python -m tests.unit.training.test_golden`.
 """

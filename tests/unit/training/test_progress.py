@@ -17,18 +17,6 @@ def _at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "PLAIN_EVERY", 0.0)
 
 
-def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    with Meter("train", 2) as meter:
-        meter.step(100, 1.5, 0.5)
-        meter.step(100, 1.25, 0.5)
-        meter.say("done")
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("train  1/2  loss 1.500  gradient 0.50  ")
-    assert lines[1].startswith("train  2/2  loss 1.250  ")
-    assert "tokens/s" in lines[0]
-    assert lines[2] == "done"
-
-
 def test_a_quiet_meter_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with Meter("train", 1, quiet=True) as meter:
         meter.step(1, 1.0, 1.0)
@@ -36,13 +24,7 @@ def test_a_quiet_meter_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == ""
 
 
-def test_a_run_that_goes_on_counts_from_where_it_was(capsys: pytest.CaptureFixture[str]) -> None:
-    with Meter("train", 9, done=6) as meter:
-        meter.step(100, 1.5, 0.5)
-    assert capsys.readouterr().out.startswith("train  7/9  loss 1.500  ")
-
-
-def test_speed_and_time_left_are_those_of_the_updates_of_this_run(
+def test_speed_and_time_left_count_the_updates_of_this_run_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two updates of six were made before; two more take 2 and 4 seconds, so the other two take 6."""
@@ -59,15 +41,31 @@ def test_speed_and_time_left_are_those_of_the_updates_of_this_run(
     meter.step(600, 1.5, 0.5)
     assert meter.speed == (300 + 300 + 600) / 8
     now = 103.0
-    meter.step(0, 1.5, 0.5)
+    meter.step(0, 1.25, 0.5)
+    meter.say("done")
     assert capsys.readouterr().out.splitlines() == [  # not two within five seconds, but the last
         "train  4/6  loss 1.500  gradient 0.50  100 tokens/s  6 s left",
         "train  5/6  loss 1.500  gradient 0.50  150 tokens/s  3 s left",
-        "train  6/6  loss 1.500  gradient 0.50  133 tokens/s  0 s left",
+        "train  6/6  loss 1.250  gradient 0.50  133 tokens/s  0 s left",
+        "done",
     ]
 
 
-def test_points_of_a_curve_are_some_seconds_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_has_a_bar_and_lines_above_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True)
+    with Meter("train", 2) as meter:
+        meter.step(100, 1.5, 0.5)
+        assert meter._bar is not None
+        (task,) = meter._bar.tasks
+        meter.say("done")
+    assert (task.completed, task.total) == (1, 2)
+    assert task.fields["note"].startswith("loss 1.500  gradient 0.50  ")
+    assert "done" in capsys.readouterr().out
+
+
+def test_points_of_a_curve_are_seconds_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(progress.time, "monotonic", lambda: now)
     monkeypatch.setattr(progress, "BEGINS", 30.0)
@@ -88,7 +86,7 @@ def _points() -> list[str]:
     return Path("reports/live/sst2/full/1/plots/metrics/loss.tsv").read_text().split()
 
 
-def test_a_curve_has_the_steps_and_a_run_that_resumes_adds_to_it() -> None:
+def test_a_resumed_run_adds_to_its_curve() -> None:
     _log(range(1, 3))
     assert _points()[-4:] == ["1", "9.0", "2", "8.0"]
     _log(range(3, 4), resumes=True)
@@ -107,7 +105,7 @@ def test_only_the_first_process_writes() -> None:
     assert not Path("reports").exists()
 
 
-def test_a_repository_without_a_commit_has_no_curves_and_ends_no_run() -> None:
+def test_a_repository_without_commits_has_no_curves() -> None:
     subprocess.run(["git", "init", "-q"], check=True)
     _log(range(1, 3))
     assert not Path("reports/live/sst2/full/1/plots").exists()

@@ -35,13 +35,21 @@ def test_speeds_of_a_run_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert (nothing.tokens_per_second, nothing.waiting_percent, nothing.teraflops_per_second) == (0, 0, 0)
 
 
-def test_utilisation_is_of_what_all_devices_could_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_utilisation_is_relative_to_the_peak_of_all_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(throughput, "peak_flops", lambda device: 10e12)
     assert _written(tmp_path).utilisation_percent == 26.0  # 2.601 of 10
 
 
 @pytest.mark.parametrize(
-    ("name", "peak"), [("NVIDIA H100 80GB HBM3", 989e12), ("NVIDIA A100-SXM4-40GB", 312e12), ("Tesla T4", None)]
+    ("name", "peak"),
+    [
+        ("NVIDIA H100 80GB HBM3", 989e12),
+        ("NVIDIA H100 PCIe", 756e12),
+        ("NVIDIA H100 NVL", 835e12),
+        ("NVIDIA H200", 989e12),
+        ("NVIDIA A100-SXM4-40GB", 312e12),
+        ("Tesla T4", None),
+    ],
 )
 def test_the_peak_is_that_of_the_data_sheet(monkeypatch: pytest.MonkeyPatch, name: str, peak: float | None) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: name)

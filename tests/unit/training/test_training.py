@@ -1,4 +1,5 @@
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 
@@ -15,7 +16,6 @@ from retrace.finetuning.run import bucketed
 from retrace.models.language_model import LanguageModel, make_language_model
 from retrace.objectives.language_modelling import (
     IGNORED,
-    BlockModelling,
     LabelledBatch,
     Masking,
     mask_blocks,
@@ -27,26 +27,19 @@ from retrace.objectives.language_modelling import (
 )
 from retrace.perplexity.losses import Passage, document_losses, pseudo_losses, sample_passages
 from retrace.perplexity.measures import perplexities
-from retrace.pretraining.settings import PretrainParams
+from retrace.pretraining.settings import PretrainParams, PretrainSettings
 from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.tokenizer import Vocabulary, closing_tokens, continuing_tokens, token_id, train_tokenizer
-from retrace.training.loop import Budget, Epoch, Run, train
+from retrace.training.loop import Epoch, Run, train
 from retrace.training.optimizer import Muon, make_optimizers, rate_factor, set_rate
 from retrace.training.settings import OptimizerSettings
 from retrace.training.throughput import count_flops
-from tests.tiny import MASKED_FAMILIES, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
-
-TOKENIZER = tiny_tokenizer()
-VOCABULARY = Vocabulary.of(TOKENIZER)
-STREAM = tiny_stream(TOKENIZER)
+from tests.sharded import STREAM, TOKENIZER, VOCABULARY, start
+from tests.tiny import MODEL, tiny_config, tiny_device
 
 
-def _model(family: str = "modernbert") -> LanguageModel:
-    return make_language_model(tiny_config(family, TOKENIZER), 0, "eager")
-
-
-def _masked(blocks: torch.Tensor, generator: torch.Generator) -> LabelledBatch:
-    return mask_blocks(blocks, Masking(0.3), VOCABULARY, generator)
+def _model() -> LanguageModel:
+    return make_language_model(tiny_config("modernbert", TOKENIZER), 0, "eager")
 
 
 def test_the_rate_rises_stays_and_falls() -> None:
@@ -122,58 +115,23 @@ def test_a_word_after_a_line_break_is_masked_without_the_one_before() -> None:
         assert chosen[:, at].any()
 
 
-def test_berts_masks_are_mostly_masks() -> None:
-    blocks = torch.randint(5, VOCABULARY.size, (500, 40), generator=seeded(0, "blocks"))
-    masked = mask_blocks(blocks, Masking(0.5, "80-10-10"), VOCABULARY, seeded(0, "masks"))
-    chosen = masked.labels != IGNORED
-    ids, before = masked.ids[chosen], masked.labels[chosen]
-    assert (masked.ids[~chosen] == blocks[~chosen]).all()
-    assert (ids == VOCABULARY.mask).float().mean().item() == pytest.approx(0.8, abs=0.02)
-    assert (ids == before).float().mean().item() == pytest.approx(0.1, abs=0.02)
-    others = ids[(ids != VOCABULARY.mask) & (ids != before)]
-    assert len(others) / len(ids) == pytest.approx(0.1, abs=0.02)
-    assert not torch.isin(others, torch.tensor(VOCABULARY.special)).any()
-
-
-def test_a_random_token_is_any_but_a_special_one() -> None:
+def test_berts_masks_are_mostly_masks_and_some_are_any_token_but_a_special_one() -> None:
+    """Of 4,000: 8 of 10 become the mask, 1 stays the same, and 1 is one of four tokens, which may be the same."""
     vocabulary = Vocabulary(9, 8, 3, 0, 2, 4)
     masked = mask_blocks(torch.ones((200, 40), dtype=torch.int64), Masking(0.5, "80-10-10"), vocabulary, seeded(0, ""))
-    ids, counts = masked.ids[(masked.labels == 1) & (masked.ids != vocabulary.mask)].unique(return_counts=True)
-    assert ids.tolist() == [1, 5, 6, 7]
-    assert counts[1:].tolist() == pytest.approx([100] * 3, abs=30)  # a tenth of 4,000, over four tokens
+    assert (masked.ids[masked.labels == IGNORED] == 1).all()
+    ids, counts = masked.ids[masked.labels == 1].unique(return_counts=True)
+    assert ids.tolist() == [1, vocabulary.mask, 5, 6, 7]
+    assert counts[:2].tolist() == pytest.approx([500, 3200], abs=80)
+    assert counts[2:].tolist() == pytest.approx([100] * 3, abs=30)
 
 
 def test_each_epoch_is_masked_anew_and_reproducibly() -> None:
-    objective = BlockModelling(STREAM, 32, 4, _masked, 1)
+    _, objective = start("modernbert", False, tiny_device())
     one, again, two = (list(objective.batches(epoch)) for epoch in (1, 1, 2))
     assert len(one) == len(two) == objective.steps
     assert all(torch.equal(a.ids, b.ids) for a, b in zip(one, again, strict=True))
     assert not torch.equal(one[0].labels, two[0].labels)
-
-
-def test_processes_share_a_batch_without_overlap() -> None:
-    objective = BlockModelling(STREAM, 32, 4, _masked, 1)
-    whole = next(iter(objective.batches(1)))
-    first, second = (objective.part(whole, slice(rank, None, 2), tiny_device()) for rank in (0, 1))
-    assert torch.equal(torch.stack([first.ids, second.ids], 1).reshape(4, 32), whole.ids)
-
-
-@pytest.mark.parametrize("family", MASKED_FAMILIES)
-def test_loss_and_gradients_are_those_of_the_dense_head(family: str) -> None:
-    model = _model(family).eval()
-    batch = mask_blocks(
-        torch.from_numpy(STREAM[:128].reshape(4, 32).astype(np.int64)), Masking(0.3), VOCABULARY, seeded(0, "m")
-    )
-    loss = token_loss(model, batch.to(tiny_device()))
-    loss.backward()
-    sparse = {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
-    model.zero_grad()
-    dense = model.body(input_ids=batch.ids, labels=batch.labels).loss * batch.count
-    dense.backward()
-    assert loss.item() == pytest.approx(dense.item(), rel=1e-5)
-    assert sparse.keys() == {name for name, weight in model.named_parameters() if weight.grad is not None}
-    for name, weight in model.named_parameters():
-        torch.testing.assert_close(sparse.get(name), weight.grad, rtol=1e-4, atol=1e-5)
 
 
 def test_muon_takes_the_hidden_matrices_and_adamw_the_rest() -> None:
@@ -203,19 +161,10 @@ def test_muon_is_alone_where_only_hidden_matrices_are_trained() -> None:
         make_optimizers(model, OptimizerSettings(), 0.01)
 
 
-def _pretrained(lr: float = 0.002, epochs: int = 2) -> tuple[list[float | None], dict[str, torch.Tensor]]:
-    device, model, losses = tiny_device(), _model(), []
-    objective = BlockModelling(STREAM, 32, 8, _masked, 1)
-    run = Run("test", model, objective, device, OptimizerSettings(), lr, Budget(epochs))
-    train(run, lambda epoch, meter: losses.append(epoch.loss))
-    return losses, {name: value.clone() for name, value in model.state_dict().items()}
-
-
-def test_a_budget_of_updates_cuts_an_epoch_short() -> None:
+def test_a_maximum_of_updates_cuts_an_epoch_short() -> None:
     seen: list[Epoch] = []
-    model, device = _model(), tiny_device()
-    objective = BlockModelling(STREAM, 32, 8, _masked, 1)
-    run = Run("test", model, objective, device, OptimizerSettings(), 0.01, Budget(9, updates=objective.steps + 1))
+    model, objective = start("modernbert", False, tiny_device())
+    run = Run("test", model, objective, tiny_device(), OptimizerSettings(), 0.01, 9, objective.steps + 1)
     speed = train(run, lambda epoch, meter: seen.append(epoch))
     assert [epoch.number for epoch in seen] == [0, 1, 2]
     assert speed.tokens == (objective.steps + 1) * 8 * 32
@@ -223,17 +172,6 @@ def test_a_budget_of_updates_cuts_an_epoch_short() -> None:
     by_update = [loss for _, loss in speed.points]
     assert sum(by_update[:-1]) / objective.steps == pytest.approx(seen[1].loss, rel=0.02)
     assert by_update[-1] == pytest.approx(seen[2].loss)
-
-
-def test_training_learns_and_repeats_bit_for_bit() -> None:
-    losses, weights = _pretrained()
-    again, same = _pretrained()
-    assert losses[0] is None
-    assert losses == again
-    assert all(torch.equal(weights[name], same[name]) for name in weights)
-    assert losses[2] is not None
-    assert losses[1] is not None
-    assert losses[2] < losses[1] < math.log(VOCABULARY.size)
 
 
 def test_the_operations_of_a_step_are_those_of_its_products() -> None:
@@ -285,12 +223,9 @@ class Scripted:
 )
 def test_a_loss_that_rises_far_stops_the_run(losses: list[float], spike: float | None, found: str | None) -> None:
     settings = OptimizerSettings(kind="adamw", max_loss_rise=spike)
-    run = Run("test", torch.nn.Linear(1, 1), Scripted(losses), tiny_device(), settings, 0.01, Budget(2))
-    if found is None:
+    run = Run("test", torch.nn.Linear(1, 1), Scripted(losses), tiny_device(), settings, 0.01, 2)
+    with pytest.raises(InputError, match=found) if found else nullcontext():
         train(run, lambda epoch, meter: None)
-    else:
-        with pytest.raises(InputError, match=found):
-            train(run, lambda epoch, meter: None)
 
 
 def test_validation_masks_are_fixed() -> None:
@@ -301,26 +236,16 @@ def test_validation_masks_are_fixed() -> None:
     assert 0 < tokens <= len(STREAM) * 0.15
 
 
-def test_each_position_is_asked_for_the_next_token() -> None:
+def test_each_label_is_the_next_token() -> None:
     blocks = torch.tensor([[VOCABULARY.begin, 10, 11, VOCABULARY.unknown, 12, VOCABULARY.end]])
     labelled = next_tokens(blocks, VOCABULARY)
     assert torch.equal(labelled.ids, blocks)
     assert labelled.labels.tolist() == [[10, 11, IGNORED, 12, IGNORED, IGNORED]]
 
 
-def test_the_causal_loss_is_that_of_transformers() -> None:
-    model = _model("llama").eval()
-    ids = torch.randint(5, VOCABULARY.size, (3, 20), generator=seeded(0, "ids"))
-    batch = next_tokens(ids, VOCABULARY)
-    assert batch.count == 3 * 19
-    assert token_loss(model, batch.to(tiny_device())).item() / batch.count == pytest.approx(
-        model.body(input_ids=ids, labels=ids).loss.item(), rel=1e-5
-    )
-
-
 @given(st.integers(2, 40), st.integers(1, 40), st.integers(41, 200), st.integers(1, 5))
 @settings(deadline=None, max_examples=50)
-def test_sliding_windows_ask_each_token_once(block: int, stride: int, length: int, batch: int) -> None:
+def test_sliding_windows_predict_each_token_once(block: int, stride: int, length: int, batch: int) -> None:
     stride = min(stride, block - 1)
     stream = np.arange(5, 5 + length)
     asked = []
@@ -334,7 +259,7 @@ def test_sliding_windows_ask_each_token_once(block: int, stride: int, length: in
     assert asked == list(range(6, 5 + length))
 
 
-def test_passages_are_cut_at_whole_words_and_avoid_left_out_words() -> None:
+def test_passages_consist_of_whole_words_and_avoid_unknown_ones() -> None:
     documents = [
         "= Title =\nthe guild of weavers was founded by Ada Lund\nthe <unk> of the town",
         "the river of the town",
@@ -355,12 +280,12 @@ def test_a_long_word_is_not_cut_within_a_character() -> None:
     )  # 語 is three tokens
     for length in range(6, 12):
         (passage,) = sample_passages(iter(["語" * 50]), tokenizer, 1, length, 0)
-        characters = (length - 3) // 3  # of the tokens three are a space and those about the text
+        characters = (length - 3) // 3  # three tokens are a space and the special ones
         assert len(passage.ids) == 3 + 3 * characters
         assert (passage.bytes, passage.words) == (3 * characters, characters / 50)
 
 
-def test_a_passage_of_which_nothing_can_be_asked_counts_for_nothing() -> None:
+def test_a_passage_without_targets_counts_for_nothing() -> None:
     known, unknown = (sample_passages(iter([text]), TOKENIZER, 1, 32, 0)[0] for text in ("the river", "🙂 🙂"))
     model = _model().eval()
     alone, sizes = pseudo_losses(model, [known], VOCABULARY, tiny_device())
@@ -375,13 +300,13 @@ def test_a_text_of_headings_has_passages_too() -> None:
     assert len(sample_passages(iter(["= the guild =\n= the river ="]), TOKENIZER, 10, 32, 0)) == 2
 
 
-def test_a_mean_of_nothing_ends_in_a_sentence() -> None:
+def test_a_mean_loss_without_targets_is_an_input_error() -> None:
     nothing = [LabelledBatch(torch.zeros(1, 4, dtype=torch.long), torch.full((1, 4), IGNORED))]
     with pytest.raises(InputError, match="no token to predict"):
         mean_loss(_model().eval(), nothing, tiny_device())
 
 
-def test_a_loss_that_is_no_number_is_not_reported() -> None:
+def test_a_loss_of_nan_is_not_reported() -> None:
     model = _model().eval()
     torch.nn.init.constant_(next(model.parameters()), torch.nan)
     passages = [Passage(TOKENIZER.encode("the river").ids, 2, 9)]
@@ -391,41 +316,26 @@ def test_a_loss_that_is_no_number_is_not_reported() -> None:
         document_losses(model, masked_batches(STREAM, 32, 0.15, VOCABULARY), np.array([len(STREAM)]), tiny_device())
 
 
-MODEL_SECTION = {"hidden_size": 32, "layers": 2, "heads": 2, "intermediate_size": 64, "max_positions": 64}
-PRETRAINING = {
-    "lr": 1e-3, "seed": 1, "family": "bert", "precision": "fp32", "model": MODEL_SECTION,
-    "pretrain": {"epochs": 1, "batch_size": 1, "block_size": 32},
-}  # fmt: skip
+@pytest.mark.parametrize(("epochs", "block"), [(0, 32), (1, 100)])
+def test_a_checkpoint_has_a_length_of_its_own_and_needs_no_epochs(epochs: int, block: int) -> None:
+    recipe = PretrainSettings(epochs=epochs, batch_size=1, block_size=block)
+    for checkpoint, allowed in ((None, False), (f"org/name@{'0' * 40}", True)):
+        model = MODEL.model_copy(update={"checkpoint": checkpoint})
+        with nullcontext() if allowed else pytest.raises(ValueError, match="expected"):
+            PretrainParams(lr=1e-3, seed=1, family="bert", precision="fp32", model=model, pretrain=recipe)
 
 
-@pytest.mark.parametrize("changes", [{"epochs": 0}, {"block_size": 100}])
-def test_a_checkpoint_has_a_length_of_its_own_and_needs_no_epochs(changes: dict[str, float]) -> None:
-    model = {**MODEL_SECTION, "checkpoint": f"org/name@{'0' * 40}"}
-    PretrainParams.read({**PRETRAINING, "model": model, "pretrain": PRETRAINING["pretrain"] | changes})
-
-
-def test_no_epochs_leave_the_weights_and_say_what_they_are_worth() -> None:
-    model, device = _model(), tiny_device()
+def test_without_epochs_the_weights_are_only_evaluated() -> None:
+    model, objective = start("modernbert", False, tiny_device())
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    learnt = BlockModelling(STREAM, 32, 4, lambda blocks, generator: next_tokens(blocks, VOCABULARY), 1)
-    run = Run("none", model, learnt, device, OptimizerSettings(), 1e-3, Budget(0))
+    run = Run("none", model, objective, tiny_device(), OptimizerSettings(), 1e-3, 0)
     speed = train(run, lambda epoch, meter: epoch.number)
     assert run.journal == [0]
     assert (speed.tokens, speed.flops) == (0, 0.0)
     assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
 
 
-def test_nothing_is_masked_without_a_mask() -> None:
+def test_masking_needs_a_mask_token() -> None:
     blocks = torch.full((1, 8), 20)
     with pytest.raises(InputError, match="the tokenizer has no mask"):
         mask_blocks(blocks, Masking(0.3), replace(VOCABULARY, mask=None), seeded(0, "test"))
-
-
-def test_targets_are_listed_with_the_batch() -> None:
-    ids = torch.arange(12).view(3, 4)
-    labels = torch.tensor([[IGNORED, 7, IGNORED, 8], [IGNORED] * 4, [9, IGNORED, IGNORED, IGNORED]])
-    part = LabelledBatch(ids, labels).to(tiny_device())
-    assert (part.at.tolist(), part.targets.tolist()) == ([1, 3, 8], [7, 8, 9])
-    model = _model().eval()
-    every = model(ids, torch.arange(12))
-    torch.testing.assert_close(model(ids, part.at), every[[1, 3, 8]])

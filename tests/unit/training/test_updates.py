@@ -12,7 +12,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from retrace.compute.device import Device
 from retrace.core.errors import InputError
 from retrace.training import loop
-from retrace.training.loop import Budget, Run, Update, _backward, _shares, train
+from retrace.training.loop import Run, Update, _backward, _shares, train
 from retrace.training.settings import OptimizerSettings
 from tests.counting import CASES, count_update, make_run
 from tests.tiny import MODEL, tiny_device
@@ -42,18 +42,18 @@ def test_the_next_batch_is_drawn_before_the_host_waits_for_an_update(
 
 
 @pytest.mark.parametrize(("idle", "waited"), [(True, 3), (False, 1)])
-def test_drawing_a_batch_beside_an_update_is_waiting_where_the_device_is_idle(
+def test_drawing_a_batch_counts_as_waiting_if_the_device_is_idle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, idle: bool, waited: int
 ) -> None:
     monkeypatch.setattr(Device, "is_idle", lambda device: idle)
-    monkeypatch.setattr(loop, "Clock", lambda: SimpleNamespace(lap=lambda: 1.0))  # all takes a second
+    monkeypatch.setattr(loop, "Clock", lambda: SimpleNamespace(lap=lambda: 1.0))  # everything takes a second
     speed = train(make_run("bert", "classifier", tmp_path, "lean", tiny_device()), lambda epoch, meter: None)
     assert (speed.updates, speed.waited, speed.seconds) == (2, waited, 1 + 2 * 4)
 
 
 @pytest.mark.parametrize("kind", ["muon", "adamw"])
 @pytest.mark.parametrize(("where", "named"), [("loss", "loss"), ("gradient", "norm of the gradient")])
-def test_a_loss_or_gradient_that_is_no_number_changes_no_weight_and_names_its_step(
+def test_a_loss_or_gradient_of_nan_changes_no_weight_and_names_its_step(
     tmp_path: Path, kind: Literal["muon", "adamw"], where: str, named: str
 ) -> None:
     settings = OptimizerSettings(kind=kind, warmup_ratio=0.0)
@@ -63,7 +63,7 @@ def test_a_loss_or_gradient_that_is_no_number_changes_no_weight_and_names_its_st
 
     def spoilt(model: torch.nn.Module, part: Any) -> torch.Tensor:
         before.append({name: weight.clone() for name, weight in model.state_dict().items()})
-        if len(before) < 4:  # the first of all counts operations
+        if len(before) < 4:  # the first pass counts operations
             return loss(model, part)
         zero = next(model.parameters()).flatten()[0] * 0.0
         return loss(model, part) + (zero / 0.0 if where == "loss" else zero.sqrt())
@@ -77,7 +77,7 @@ def test_a_loss_or_gradient_that_is_no_number_changes_no_weight_and_names_its_st
 
 
 @pytest.mark.parametrize(("family", "kind"), CASES)
-def test_a_batch_in_parts_has_the_loss_and_the_gradient_of_the_whole(tmp_path: Path, family: str, kind: str) -> None:
+def test_micro_batches_have_the_loss_and_the_gradient_of_the_whole(tmp_path: Path, family: str, kind: str) -> None:
     """Parts have other numbers of targets, other padding, and the last of an epoch fewer examples."""
     device = tiny_device()
     run = make_run(family, kind, tmp_path, "lean", device)
@@ -103,7 +103,7 @@ def _gradient(run: Run[Any, Any], share: Any) -> tuple[float, torch.Tensor]:
 
 
 @pytest.mark.parametrize(("family", "kind"), CASES)
-def test_layers_that_are_computed_again_change_no_byte_and_no_count(tmp_path: Path, family: str, kind: str) -> None:
+def test_activation_checkpointing_changes_no_weight_and_no_flops(tmp_path: Path, family: str, kind: str) -> None:
     sizes = MODEL.model_copy(update={"dropout": 0.1})
     kept, again = (
         make_run(family, kind, tmp_path, "lean", device, sizes)
@@ -115,7 +115,7 @@ def test_layers_that_are_computed_again_change_no_byte_and_no_count(tmp_path: Pa
         product = next(module for module in layer.modules() if isinstance(module, torch.nn.Linear))
         counted = product.register_forward_hook(lambda *call: calls.append(1))
         torch.manual_seed(1)
-        speeds.append(train(replace(run, budget=Budget(1, updates=2)), lambda epoch, meter: None))
+        speeds.append(train(replace(run, epochs=1, most_updates=2), lambda epoch, meter: None))
         counted.remove()
     assert speeds[0].flops == speeds[1].flops
     assert speeds[0].points == speeds[1].points
