@@ -1,1 +1,5 @@
-import retrace  # noqa: F401 - first of all, as it says what this process ends with
+"""The scripts of the pipeline, one for each stage. Importing any of them prepares the process."""
+
+from retrace.core.process import prepare
+
+prepare()

@@ -8,18 +8,20 @@ DVC, Slurm and scripts then see 2 for wrong input and 75 for a run that was aske
 import subprocess
 import sys
 
-from accelerate.commands.launch import launch_command, launch_command_parser
-from torch.distributed.elastic.multiprocessing.api import SignalException
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-
 from retrace.core.errors import INTERRUPTED
 from retrace.core.guard import STOPPING
+from retrace.core.process import prepare
 
 # Passed on to the processes by torchrun; by default Slurm's SIGUSR1 would end it and leave them behind.
 SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"
 
 
 def main() -> None:
+    prepare()
+    from accelerate.commands.launch import launch_command, launch_command_parser
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+
     arguments = launch_command_parser().parse_args()
     arguments.signals_to_handle = SIGNALS
     try:

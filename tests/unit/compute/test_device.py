@@ -38,7 +38,7 @@ def test_kernels_and_reductions_are_deterministic_before_the_process_group_is_ma
 def test_waiting_threads_spin_only_briefly() -> None:
     """The number of threads would change a run's last digits; how they wait does not."""
     said = subprocess.run(
-        [sys.executable, "-c", "import retrace, torch"], cwd=ROOT, env={"OMP_DISPLAY_ENV": "verbose"},
+        [sys.executable, "-c", "import stages, torch"], cwd=ROOT, env={"OMP_DISPLAY_ENV": "verbose"},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert "GOMP_SPINCOUNT = '10000'" in said.stderr

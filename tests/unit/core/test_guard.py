@@ -138,12 +138,13 @@ def test_a_stage_asked_to_stop_ends_in_one_line() -> None:
 
 @pytest.mark.parametrize("number", guard.STOPPING)
 def test_a_stage_asked_to_stop_during_its_imports_ends_in_the_same_way(number: signal.Signals) -> None:
-    done = python(f"import retrace, signal; signal.raise_signal({int(number)})", "stages.x")
+    done = python(f"import stages, signal; signal.raise_signal({int(number)})", "stages.x")
     assert (done.returncode, done.stderr) == (75, "asked to stop; run it again\n")
 
 
 def test_a_stage_ends_with_the_dvc_that_started_it(tmp_path: Path) -> None:
-    start = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {HOLD!r}]).wait()"
+    stage = f"import stages\n{HOLD}"
+    start = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {stage!r}]).wait()"
     environment = {"PYTHONPATH": str(ROOT), "DVC_STAGE": "x"}
     with subprocess.Popen(
         [sys.executable, "-c", start], cwd=tmp_path, env=environment, stdin=-1, stdout=-1, stderr=-1, text=True
