@@ -53,19 +53,20 @@ def pretraining_section(
 
 def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame, record: RunRecord) -> Panels:
     """Perplexity by tokens seen, on a logarithmic scale, so that it reads as loss too."""
-    last = float(curve["epoch"].to_numpy().max())
+    epochs = curve["epoch"].to_numpy().max()  # 0 for a checkpoint that is not trained further
+    per_epoch, per_update = record.tokens / max(epochs, 1), record.tokens / max(record.updates, 1)
     losses = curve[["epoch", "validation_loss"]].dropna().to_numpy()
-    valid = [(float(epoch) * (record.tokens / last), float(loss)) for epoch, loss in losses]
+    valid = [(float(epoch * per_epoch), float(loss)) for epoch, loss in losses]
     losses = updates[["update", "training_loss"]].to_numpy()
-    each = record.tokens / record.updates
-    train = thinned([(float(update) * each, float(loss)) for update, loss in losses], MOST_POINTS)
+    train = thinned([(float(update * per_update), float(loss)) for update, loss in losses], MOST_POINTS)
     perplexity = report.splits["valid"].measures["unigram"].perplexity_per_token
     unigram = [math.log(perplexity)] if perplexity else []  # nats per token
     known = [*(y for _, y in (*valid, *train)), *unigram]
-    axes = Axes((0, last * (record.tokens / last)), (min(known) - 0.3, max(known) + 0.3))
+    axes = Axes((0, max(record.tokens, 1)), (min(known) - 0.3, max(known) + 0.3))
     marks = [(math.log(base * 10**power), f"{base * 10**power:,}") for power in range(9) for base in (1, 3)]
     up = [(y, said) for y, said in marks if axes.y[0] <= y <= axes.y[1]]
-    drawn = [svg.grid(axes, [(x, _tokens(x)) for x in (0, axes.x[1] / 2, axes.x[1])], up), svg.line(axes, train)]
+    along = (0, record.tokens / 2, record.tokens) if record.tokens else (0,)
+    drawn = [svg.grid(axes, [(x, _tokens(x)) for x in along], up), svg.line(axes, train)]
     for y in unigram:
         said = f"unigram {math.exp(y):,.0f}"
         drawn += [svg.level(axes, y), svg.text(axes, axes.x[1], y, said, "end", dy=-6)]

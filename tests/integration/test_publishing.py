@@ -40,13 +40,11 @@ def _run(project: Project, *commands: Sequence[str]) -> list[Done]:
 
 
 def _train(project: Project, tasks: Sequence[str], methods: Sequence[str]) -> None:
-    project.set_all({"finetune.methods": list(methods), "finetune.squad_methods": list(methods)})
+    project.set_all({"finetune.methods": list(methods), "finetune.squad_methods": list(methods) * ("squad" in tasks)})
     project.set("metrics.bootstrap_samples", 200)
     if "sst2" not in tasks:
         project.set("finetune.tasks", [])
     cells = [(f"finetune_{task}", "--method", method, "--seed", "1") for task in tasks for method in methods]
-    if "squad" not in tasks:
-        cells.append(("finetune_squad", "--method", methods[0], "--seed", "1"))
     stages = [
         ("sources.sample",),
         ("sources.model",),
