@@ -7,6 +7,7 @@ elsewhere.
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -84,9 +85,10 @@ def _cheap(tasks: Sequence[Task], shares: Mapping[str, float]) -> str:
     if not found:
         return ""
     best = max(found, key=lambda method: sum(task.sign * task.score(method).value for task in tasks))
+    units = [points(task.legend) for task, _ in gains[best]]
     parts = [
-        f"{gain.text}{'' if place else points(task.legend)} on {task.noun}{' (a tie)' if gain.is_tie else ''}"
-        for place, (task, gain) in enumerate(gains[best])
+        f"{gain.text}{'' if unit in units[:place] else unit} on {task.noun}{' (a tie)' if gain.is_tie else ''}"
+        for place, ((task, gain), unit) in enumerate(zip(gains[best], units, strict=True))
     ]
     trains = f"{method_name(best)} trains **{shares[best]:.1f}% of the weights**"
     return f"{trains}; against full fine-tuning it scores {listed(parts)}."
@@ -317,9 +319,9 @@ def _row(task: Task, axes: Axes, row: Standing, y: int) -> Iterator[Markup]:
 
 
 def summary_table(tasks: Sequence[Task], shares: Mapping[str, float], seconds: Mapping[str, float]) -> Table:
-    """Methods by the sum of their scores over tasks, then baselines; `tasks` are those with scores."""
+    """Methods by the mean of their scores over their tasks, then baselines; `tasks` are those with scores."""
     methods = list(dict.fromkeys(method for task in tasks for method in task.methods))
-    methods.sort(key=lambda name: -sum(task.sign * task.score(name).value for task in tasks if name in task.methods))
+    methods.sort(key=lambda name: -fmean(task.sign * task.score(name).value for task in tasks if name in task.methods))
     baselines = list(dict.fromkeys(name for task in tasks for name in task.baselines))
     columns = ("mean", "95% interval", "sd") if most_seeds(tasks) > 1 else ("score", "95% interval")
     count, found = len(columns), [_columns(task) for task in tasks]

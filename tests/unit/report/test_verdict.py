@@ -154,3 +154,9 @@ def test_what_is_on_a_test_set_of_further_questions_is_called_questions() -> Non
     task = {"headlines": [], "legend": {}, "baselines": {}, "methods": {}, "comparisons": []}
     (found,) = read_tasks(Details.from_json({"news-test": task}), {"finetune": grid}, with_curves=False)
     assert (found.kind, found.noun) == ("question_answering", "news questions")
+
+
+def test_a_method_of_one_task_is_listed_by_its_score_there() -> None:
+    both = _task({"full": 0.8, "scratch": 0.7}, name="news")
+    rows = summary_table([_task({"full": 0.9, "scratch": 0.7, "lora": 0.95}), both], {}, {}).rows
+    assert [str(row[0]) for row in rows[:3]] == ["LoRA", "Full", "Scratch"]
