@@ -143,6 +143,11 @@ def file_of(key: str) -> Path:
     return DATA_PARAMS if key.partition(".")[0] in DATA_KEYS else PARAMS
 
 
+def entry_name(text: str) -> str:
+    """The name of an entry in data/params.yaml, from itself or from its stage: data/dvc.yaml:checkpoints@<name>."""
+    return text.rpartition("@")[2]
+
+
 def section(params: Mapping[str, Any], key: str) -> Any:
     """The value under a dotted key; raises InputError, which says what is there instead, where it is missing."""
     if key == str(PARAMS):

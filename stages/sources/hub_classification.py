@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from retrace.core.errors import exit_cleanly
 from retrace.core.guard import guarded
+from retrace.core.settings import entry_name
 from retrace.datasets.text import Records
 from retrace.files.tasks import TaskData, read_task, write_task_source
 from retrace.hub.datasets import open_split
@@ -19,7 +20,9 @@ from retrace.hub.settings import HubClassificationParams, HubTaskSettings
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Fetch and check a classification task.")
-    parser.add_argument("--task", required=True, help="an entry under hub.classification in data/params.yaml")
+    parser.add_argument(
+        "--task", type=entry_name, required=True, help="an entry under hub.classification in data/params.yaml"
+    )
     task = parser.parse_args().task
     params = HubClassificationParams.read(key=task)
     with guarded(f"classification-{task}", [], params.settings):

@@ -15,14 +15,15 @@ from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, FACTS, named_checkpoint
 from retrace.core.records import SOURCES, timed
-from retrace.core.settings import read_params
+from retrace.core.settings import entry_name, read_params
 from retrace.hub.checkpoint import copy_checkpoint, set_padding
 from retrace.hub.pins import CheckpointParams, ModelParams, PinnedFolder, read_initial_checkpoint
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Fetch a model to start from.")
-    parser.add_argument("--name", help="an entry under checkpoints in data/params.yaml; model of params.yaml if absent")
+    about = "an entry under checkpoints in data/params.yaml; model of params.yaml if absent"
+    parser.add_argument("--name", type=entry_name, help=about)
     name: str | None = parser.parse_args().name
     params = read_params()
     start = read_initial_checkpoint(params, name)

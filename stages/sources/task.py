@@ -12,6 +12,7 @@ from pathlib import Path
 
 from retrace.core.errors import exit_cleanly
 from retrace.core.guard import guarded
+from retrace.core.settings import entry_name
 from retrace.files.settings import ClassificationParams, ClassificationSettings, QuestionAnsweringParams
 from retrace.files.tasks import check_files, read_files, write_questions_source, write_task_source
 
@@ -21,7 +22,7 @@ KINDS = {"classification": ClassificationParams, "question_answering": QuestionA
 def main() -> None:
     parser = argparse.ArgumentParser(description="Read and check a further task.")
     parser.add_argument("kind", choices=KINDS, help="the section of data/params.yaml")
-    parser.add_argument("--task", required=True, help="an entry in it")
+    parser.add_argument("--task", type=entry_name, required=True, help="an entry in it")
     asked = parser.parse_args()
     kind, task = asked.kind, asked.task
     params, key = KINDS[kind].read(key=task), f"{kind}.{task}"

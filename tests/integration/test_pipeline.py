@@ -236,3 +236,18 @@ def test_answers_are_generated_by_a_causal_family_alone(project: Project) -> Non
     assert not rows["full"][1].equals(rows["lora"][1])
     assert (project.folder / "models/squad/full/1/model.safetensors").is_file()
     assert (project.folder / "models/squad/lora/1" / FILE).is_file()
+
+
+def test_a_name_in_the_settings_is_no_command(clone: Project) -> None:
+    """`retrace check` refuses such names, but DVC does not ask it."""
+    bad = "x; touch made $(touch made)"
+    task = {"folder": "data/sample/sst2", "train": "train.tsv", "dev": "dev.tsv", "text": "sentence", "label": "label"}
+    clone.set_all({
+        "finetune.seeds": [bad], "checkpoints": {bad: {"family": "bert", "checkpoint": f"org/x@{'0' * 40}"}},
+        "classification": {bad: task}, "question_answering": {bad: task}, "hub.classification": {bad: {}},
+    })  # fmt: skip
+    stages = [f"data/dvc.yaml:{name}@{bad}" for name in ("checkpoints", "classification", "question-answering")]
+    for stage in [*stages, f"data/dvc.yaml:hub-classification@{bad}", f"finetune-sst2@sst2-full-{bad}"]:
+        done = clone.run("dvc", "repro", "--single-item", stage, code=255)
+        assert "exited with 2" in done.stderr, done.stderr
+    assert not list(clone.folder.rglob("made"))
