@@ -1,5 +1,5 @@
 """The scripts of the pipeline, one for each stage. Importing any of them prepares the process."""
 
-from retrace.core.process import prepare
+from retrace.core.errors import prepare_process
 
-prepare()
+prepare_process()

@@ -8,16 +8,15 @@ DVC, Slurm and scripts then see 2 for wrong input and 75 for a run that was aske
 import subprocess
 import sys
 
-from retrace.core.errors import INTERRUPTED
+from retrace.core.errors import INTERRUPTED, prepare_process
 from retrace.core.guard import STOPPING
-from retrace.core.process import prepare
 
 # Passed on to the processes by torchrun; by default Slurm's SIGUSR1 would end it and leave them behind.
 SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"
 
 
 def main() -> None:
-    prepare()
+    prepare_process()
     from accelerate.commands.launch import launch_command, launch_command_parser
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError

@@ -255,9 +255,8 @@ def groups(task: Task, kind: str) -> list[Panels]:
 def _group_text(task: Task, kind: str, sizes: Mapping[str, int]) -> tuple[str, str]:
     """The title and the note; `sizes` has the number of examples of each group."""
     title, what = GROUPS.get(kind, (f"By {kind}", f"by {kind}"))
-    counts = listed([f"{count:,}" for count in sizes.values()])
     text = "passage" if task.kind == "question_answering" else "text"
-    what = what.format(text=text, sizes=counts, noun=task.noun)
+    what = what.format(text=text, sizes=listed([f"{count:,}" for count in sizes.values()]), noun=task.noun)
     return title, f"{capital(task.figure)} {what}. Bars: 95% intervals."
 
 
@@ -355,8 +354,7 @@ def _scores(task: Task) -> Fold:
     kept = "; ".join(f"{method_name(method)} {of}" for method, of in epochs.items())
     notes = [f"{name}: {said}." for name, said in task.details.notes.items()]
     table = Table(header, score_rows(names, legend, columns), label=f"Scores {task.name}")
-    blocks = [note, table, f"Epochs that were kept, by seed: {kept}.", *notes]
-    return Fold("Every score", f"{len(names)} of them", blocks)
+    return Fold("Every score", f"{len(names)} of them", [note, table, f"Epochs kept, by seed: {kept}.", *notes])
 
 
 def score_rows(names: Iterable[str], legend: Legend, columns: Sequence[Scores]) -> list[tuple[str, ...]]:

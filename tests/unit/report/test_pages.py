@@ -56,7 +56,7 @@ def test_scores_have_intervals_comparisons_and_what_is_behind_them() -> None:
     for line in (
         "| score | unit | majority class | Full, before | Full |",
         "| accuracy | % | 50.0 (49.0 – 53.0) | 25.0 | 51.0 (49.0 – 53.0) |",
-        "Epochs that were kept, by seed: Full 1.",
+        "Epochs kept, by seed: Full 1.",
         "| accuracy | Full − Scratch | +2.0 | −1.0 to +5.0 | exact McNemar | 0.2000 | tie | 4.0 |",
         "| bad | 10 | Full | 50.0 | 25.0 | 75.0 |",
         "signature: v1",
