@@ -58,7 +58,7 @@ class _Output(io.FileIO):
 
 
 def prepare_process() -> None:
-    """Have this process's threads spin only briefly, and end a stage when it should; before imports that take seconds."""
+    """Have threads spin only briefly, and end a stage when it should; to be called before imports that take seconds."""
     # OpenMP's threads spin 300,000 times by default, which keeps a core from a process that has work for it. The
     # variable is read when PyTorch is imported.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
