@@ -97,8 +97,9 @@ class Checkpointer:
         self._elsewhere: Path | None = None  # where to resume from checkpoints of other hardware
         if device.is_main:
             self._folder, self._locks[self._folder] = _free_place(self._folder)
-            if is_true("RETRACE_RESUME_ANYWHERE") and not _checkpoints(self._folder):
-                self._elsewhere = next(filter(self._take, self._others()), None)
+            if is_true("RETRACE_RESUME_ANYWHERE"):
+                ahead = [folder for folder in self._others() if _last_step(folder) > _last_step(self._folder)]
+                self._elsewhere = next(filter(self._take, ahead), None)
         self._folder, self._elsewhere = broadcast_object_list([self._folder, self._elsewhere])
         self._writer = ThreadPoolExecutor(1)
         self._writing: Future[None] | None = None
@@ -154,7 +155,8 @@ class Checkpointer:
     ) -> tuple[Position, list[str]]:
         """Load the newest undamaged checkpoint; returns its position, and messages to the user."""
         messages = []
-        for path in reversed(_checkpoints(self._elsewhere or self._folder)):
+        folders = [folder for folder in (self._elsewhere, self._folder) if folder]
+        for path in (path for folder in folders for path in reversed(_checkpoints(folder))):
             wrong = find_damage(path)
             if wrong:
                 messages.append(f"the checkpoint of step {int(path.name)} is damaged: {wrong.name}")
@@ -169,7 +171,8 @@ class Checkpointer:
             progress = read_json(path / PROGRESS)
             journal[:] = progress["journal"]
             at = Position(**progress["position"])
-            other = f", saved on {progress['hardware']}; this is {self._hardware}" if self._elsewhere else ""
+            is_own = progress["hardware"] == self._hardware
+            other = "" if is_own else f", saved on {progress['hardware']}; this is {self._hardware}"
             return at, [*messages, f"resuming after step {at.step}{other}"]
         return Position(), messages + (["starting over"] if messages else []) + self._not_used()
 
@@ -205,8 +208,8 @@ class Checkpointer:
         """The folders with checkpoints of the same run on other hardware, the most advanced first."""
         own = f"{self._same_run}.{_mark(self._hardware)}"
         folders = [folder for folder in self._folder.parent.glob(f"{self._same_run}.*/") if _checkpoints(folder)]
-        last = {folder: int(_checkpoints(folder)[-1].name) for folder in folders if not folder.name.startswith(own)}
-        return sorted(last, key=lambda folder: (-last[folder], folder))
+        others = [folder for folder in folders if not folder.name.startswith(own)]
+        return sorted(others, key=lambda folder: (-_last_step(folder), folder))
 
     def _take(self, folder: Path) -> bool:
         """Lock a folder of checkpoints, unless this run holds its lock; False if another run does."""
@@ -239,6 +242,11 @@ def _tensors(file: Any, prefix: str) -> Iterator[tuple[str, Tensor]]:
 
 def _checkpoints(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*") if path.name.isdigit())
+
+
+def _last_step(folder: Path) -> int:
+    """The step of the newest checkpoint; -1 if there is none."""
+    return max((int(path.name) for path in _checkpoints(folder)), default=-1)
 
 
 def _mark(text: str) -> str:

@@ -169,6 +169,20 @@ def test_a_checkpoint_of_other_hardware_is_used_where_that_is_asked_for(
     assert not list(tmp_path.glob(".retrace/states/*")), "the checkpoints of both are removed"
 
 
+def test_the_most_advanced_checkpoint_is_used_wherever_it_was_saved(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RETRACE_RESUME_ANYWHERE", "true")
+    for threads, updates in (("1", 2), ("2", 3)):
+        monkeypatch.setenv("RETRACE_THREADS", threads)
+        with pytest.raises(CutOffError):
+            _run(updates)
+    monkeypatch.setenv("RETRACE_THREADS", "1")
+    capsys.readouterr()
+    _run()
+    assert capsys.readouterr().out.startswith("test  resuming after step 5, saved on CPU")
+
+
 def test_frozen_weights_are_not_saved(tmp_path: Path) -> None:
     model = make_language_model(make_config("modernbert", MODEL, VOCABULARY), 0, "eager")
     for name, weight in model.named_parameters():
