@@ -14,7 +14,7 @@ import typer
 from retrace.cli.main import print_table
 from retrace.core.errors import InputError
 from retrace.core.files import size
-from retrace.core.records import RunRecord
+from retrace.core.records import STAGES, RunRecord
 from retrace.core.settings import PARAMS, Precision, build, read_params
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.pretraining.settings import PretrainSettings
@@ -179,6 +179,8 @@ def memory(
 def _measured(needed: "Needs") -> Iterator[tuple[str, str]]:
     """The peak memory of runs with the same numbers of parameters, including program and data."""
     for path in sorted(RUNS.rglob("*.json")):
+        if path.parent == STAGES:
+            continue
         run = RunRecord.read(path)
         if (run.parameters, run.trained_parameters) == (needed.parameters, needed.trained):
             yield f"measured, whole process: {path}", f"{run.peak_memory_mib:,} MiB"

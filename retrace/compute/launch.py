@@ -8,8 +8,7 @@ DVC, Slurm and scripts then see 2 for wrong input and 75 for a run that was aske
 import subprocess
 import sys
 
-from retrace.core.errors import INTERRUPTED, prepare_process
-from retrace.core.guard import STOPPING
+from retrace.core.errors import INTERRUPTED, STOPPING, prepare_process
 
 # Passed on to the processes by torchrun; by default Slurm's SIGUSR1 would end it and leave them behind.
 SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"

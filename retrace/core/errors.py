@@ -23,6 +23,7 @@ USAGE = 2  # exit code for wrong input, as in argparse
 DIVERGED = 3  # exit code of training that cannot go on with these settings
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # disk full, quota exceeded, file too large
 PARENT_ENDS = 1  # PR_SET_PDEATHSIG of Linux's prctl.h
+STOPPING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)  # kill, Slurm before the time limit, Ctrl-C
 INTERRUPTED = 75  # exit code of work that was asked to stop and resumes when run again (EX_TEMPFAIL of sysexits.h)
 
 
@@ -67,7 +68,7 @@ def prepare_process() -> None:
     if os.environ.get("DVC_STAGE") and sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(PARENT_ENDS, signal.SIGTERM)
     if any(word.startswith("stages.") for word in sys.orig_argv):  # not in a test that imports a stage
-        for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
+        for number in STOPPING:
             signal.signal(number, _stop)
 
 
@@ -103,7 +104,7 @@ def exit_cleanly(main: Callable[[], None]) -> None:
             raise
         kept = "; nothing was left half-written" if is_full else ""
         _fail(f"{error.filename or 'output'}: {error.strerror}{kept}")
-    except MemoryError as error:  # of Python says nothing, of NumPy what could not be allocated
+    except MemoryError as error:  # Python's is empty, NumPy's names the array
         _fail(f"out of memory{f': {error}' if str(error) else ''}; smaller sizes or less data need less")
     except SafetensorError as error:  # damaged weights
         _fail(f"weights: {error}")

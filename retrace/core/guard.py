@@ -22,7 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TextIO
 
-from retrace.core.errors import InputError, Interrupted
+from retrace.core.errors import STOPPING, InputError, Interrupted
 from retrace.core.files import SUMS, damaged, file_digest, file_digests
 from retrace.core.paths import PROJECT
 from retrace.core.settings import file_of, read_params, values_of
@@ -31,7 +31,6 @@ LOCKS = Path(".retrace/locks")
 CODE = ("stages", "retrace")
 PAUSE = 0.2  # seconds between two looks at a lock or a process
 STARTING = 0.01  # seconds before Python reads the first of our files, at least; the resolution of process start times
-STOPPING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)  # kill, Slurm before the time limit, Ctrl-C
 AHEAD = 60  # seconds that a file server's clock may be ahead; later times are from before this clock was set back
 Digests = dict[str, str]  # path → SHA-256 of the file
 

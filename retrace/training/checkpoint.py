@@ -207,9 +207,9 @@ class Checkpointer:
     def _others(self) -> list[Path]:
         """The folders with checkpoints of the same run on other hardware, the most advanced first."""
         own = f"{self._same_run}.{_mark(self._hardware)}"
-        folders = [folder for folder in self._folder.parent.glob(f"{self._same_run}.*/") if _checkpoints(folder)]
-        others = [folder for folder in folders if not folder.name.startswith(own)]
-        return sorted(others, key=lambda folder: (-_last_step(folder), folder))
+        folders = self._folder.parent.glob(f"{self._same_run}.*/")
+        last = {folder: _last_step(folder) for folder in folders if not folder.name.startswith(own)}
+        return sorted((folder for folder in last if last[folder] >= 0), key=lambda folder: (-last[folder], folder))
 
     def _take(self, folder: Path) -> bool:
         """Lock a folder of checkpoints, unless this run holds its lock; False if another run does."""

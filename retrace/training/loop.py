@@ -175,16 +175,16 @@ class Training(Generic[Batch, Part]):
     def evaluate(self, measure: Callable[[], Any]) -> None:
         """Append a measurement to the journal; several processes, which measure together, finish it before stopping."""
         self.run.model.eval()
-        is_alone = self.run.device.processes == 1
-        if is_alone and self._asked_to_stop:
-            self._stop()
-        self._is_interruptible = is_alone
         try:
-            measured = measure()
+            try:  # a signal may come at any line, that of `finally` included
+                self._is_interruptible = self.run.device.processes == 1
+                if self._is_interruptible and self._asked_to_stop:
+                    raise _CutShort
+                measured = measure()
+            finally:
+                self._is_interruptible = False
         except _CutShort:
             self._stop()
-        finally:
-            self._is_interruptible = False
         self.run.journal.append(measured)
 
     def rest_of_epoch(self) -> Iterator[tuple[Share[Part], Update]]:

@@ -64,7 +64,7 @@ def trial(untouched: Path, whole: Path, folder: Path, place: Place) -> list[str]
     kept = {name: value for name, value in os.environ.items() if is_usual(name) or not place.bare}
     project = trials.cold(Project(project.folder, {**kept, **place.variables}))
     wrong = trials.failure(project.run(*place.command, code=None))
-    wrong += [f"made outside of the project: {path}" for path in folder.glob("x")]
+    wrong += [f"made by a name: {path}" for path in folder.rglob("x")]
     return wrong + trials.differing(project.folder, whole) + trials.half_written(project.folder)
 
 

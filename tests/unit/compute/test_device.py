@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from retrace.compute import device
 from retrace.core.errors import InputError
 from tests.commands import retrace
 from tests.tiny import one_of, tiny_device
-from tests.toy import ROOT
+from tests.toy import ROOT, copy_settings
 
 
 def test_kernels_and_reductions_are_deterministic_before_the_process_group_is_made(
@@ -44,7 +45,9 @@ def test_waiting_threads_spin_only_briefly() -> None:
     assert "GOMP_SPINCOUNT = '10000'" in said.stderr
 
 
-def test_a_gpu_is_leased_before_cuda_starts_unless_a_cpu_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_is_leased_before_cuda_starts_unless_a_cpu_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, here: Path
+) -> None:
     order: list[str] = []
     monkeypatch.setattr(device, "lease_gpus", lambda: order.append("lease"))
     monkeypatch.setattr(device, "Accelerator", lambda: order.append("start") or made())
@@ -62,6 +65,7 @@ def test_a_gpu_is_leased_before_cuda_starts_unless_a_cpu_is_asked_for(monkeypatc
     order.clear()
     monkeypatch.setattr(torch.version, "cuda", "12.8")
     monkeypatch.setenv("ACCELERATE_USE_CPU", "0")
+    copy_settings(here)
     assert retrace("memory", "--batch", 1, "--length", 8).code == 0  # does not wait for a GPU
     assert order == ["start"]
 

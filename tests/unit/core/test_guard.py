@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from retrace.core import guard
-from retrace.core.errors import InputError, Interrupted
+from retrace.core.errors import STOPPING, InputError, Interrupted
 from retrace.core.files import SUMS, atomic_folder
 from retrace.core.guard import Holder, guarded, running, take
 from retrace.core.settings import read_params, values_of
@@ -136,7 +136,7 @@ def test_a_stage_asked_to_stop_ends_in_one_line() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-@pytest.mark.parametrize("number", guard.STOPPING)
+@pytest.mark.parametrize("number", STOPPING)
 def test_a_stage_asked_to_stop_during_its_imports_ends_in_the_same_way(number: signal.Signals) -> None:
     done = python(f"import stages, signal; signal.raise_signal({int(number)})", "stages.x")
     assert (done.returncode, done.stderr) == (75, "asked to stop; run it again\n")

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -18,7 +19,7 @@ from retrace.models.heads import make_config
 from retrace.models.language_model import make_language_model
 from retrace.objectives.language_modelling import masked_batches, mean_loss
 from retrace.training.checkpoint import Checkpointer, Position
-from retrace.training.loop import Epoch, Run, train
+from retrace.training.loop import Epoch, Run, Training, train
 from retrace.training.optimizer import make_optimizers
 from retrace.training.progress import Meter
 from retrace.training.settings import OptimizerSettings
@@ -335,3 +336,33 @@ def test_running_sums_by_hand() -> None:
     assert (at.level, at.lowest) == (11.5, 10.5)
     at.begin_after(3)
     assert (at.epoch, at.summed, at.targets, at.since, at.targets_since) == (3, 0.0, 0, 4410.0 - 110.0, 360)
+
+
+def test_a_signal_at_any_line_of_an_evaluation_stops_or_is_noted() -> None:
+    for at in range(100):
+        training: Any = object.__new__(Training)
+        training.at, training._asked_to_stop, training._is_interruptible = Position(), False, False
+        device = SimpleNamespace(processes=1)
+        training.run = SimpleNamespace(
+            model=torch.nn.Linear(1, 1), device=device, journal=[], checkpointer=None, title="test"
+        )
+        lines = itertools.count()
+
+        def trace(frame: Any, event: str, argument: Any) -> Any:
+            if frame.f_code is Training.evaluate.__code__ and event == "line" and next(lines) == at:  # noqa: B023
+                training.ask_to_stop(signal.SIGTERM, None)  # noqa: B023
+            return trace
+
+        sys.settrace(trace)
+        try:
+            training.evaluate(lambda: 1.0)
+        except Interrupted:
+            assert training.run.journal == []
+        else:
+            assert training.run.journal == [1.0]
+        finally:
+            sys.settrace(None)
+        if not training._asked_to_stop:
+            assert at > 5, "there were so many lines"
+            return
+    pytest.fail("it has no end")
