@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from huggingface_hub import ModelCard
 from huggingface_hub.utils import yaml_dump
 
 from retrace.cli.main import print_table
@@ -21,7 +22,7 @@ from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.hub.pins import Pin
 from retrace.hub.repository import require_token, stored_digest, upload
 from retrace.publishing.bundle import Address, base_digest, write_pretrained, write_tuned
-from retrace.publishing.card import ModelFacts, Trained, eval_results, model_card, stale_stages
+from retrace.publishing.card import Trained, eval_results, model_card, stale_stages
 from retrace.publishing.load import read_tuning, require_weights
 from retrace.results.grid import WEIGHTS, Cell, Grid
 
@@ -79,7 +80,7 @@ def publish(
             published = write_tuned(tuning, weights, start, address, aside)
         else:
             published = write_pretrained(weights, address, aside)
-        _write_words(aside, trained, trained.facts(address, published, commit), commit)
+        _write_words(aside, trained, model_card(trained, published, address, commit), commit)
     _list(folder, trained)
     if push:
         if address.base and stored_digest(address.base, BASE_WEIGHTS) != base_digest(start):
@@ -132,16 +133,16 @@ def _stages(trained: Trained) -> list[str]:
     return [*first, *tuned, "evaluate"]
 
 
-def _write_words(folder: Path, trained: Trained, facts: ModelFacts, commit: str) -> None:
+def _write_words(folder: Path, trained: Trained, card: ModelCard, commit: str) -> None:
     """Write the card and the figures."""
-    write_text(folder / "README.md", str(model_card(facts)))
-    perplexity = {"perplexity": facts.perplexity.to_json()} if facts.perplexity else {}
-    figures = facts.scores.to_json() if facts.scores else perplexity
+    write_text(folder / "README.md", str(card))
+    perplexity = {"perplexity": trained.perplexity.to_json()} if trained.perplexity else {}
+    figures = trained.scores.to_json() if trained.scores else perplexity
     about = {"model": trained.name, "commit": commit}
     flags = {name: str(evidence) for name, evidence in trained.flags.items()}
     write_json(folder / "metrics.json", about | figures | {"flags": flags})
-    if entries := eval_results(facts):
-        write_text(folder / ".eval_results" / f"{facts.origins[-1].name}.yaml", yaml_dump(entries))
+    if entries := eval_results(trained):
+        write_text(folder / ".eval_results" / f"{trained.origins[-1].name}.yaml", yaml_dump(entries))
 
 
 def _list(folder: Path, trained: Trained) -> None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from json import dumps as quoted  # whose quotes Python reads too
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
 from typing import Any, Literal, cast
 
 import torch
@@ -18,12 +17,10 @@ from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
 from retrace.core.files import SUMS, file_digest, write_json
-from retrace.core.settings import load_plugin
 from retrace.core.weights import FILE as WEIGHTS
 from retrace.finetuning.method import FILE
-from retrace.finetuning.settings import METHODS
 from retrace.hub.pins import Pin
-from retrace.models.heads import FAMILIES, Head, objective_of, read_config, read_model
+from retrace.models.heads import Head, family_of, objective_of, read_config, read_model
 from retrace.publishing.load import BASE, DESCRIPTION, Tuning, align, read_tuned
 from retrace.tokens.tokenizer import copy_tokenizer
 
@@ -78,16 +75,15 @@ def write_tuned(tuning: Tuning, tuned: Path, pretrained: Path, address: Address,
     Raises InputError where the address has a base and the model needs none.
     """
     copy_tokenizer(tuned, folder)
-    method = load_plugin(METHODS, tuning.method, "method")
     model = read_tuned(tuning, tuned, pretrained)
-    library, use = _library(tuning, method, model), _use(tuning.head, pretrained)
+    library, use = _library(tuning, model), _use(tuning.head, pretrained)
     if address.base and (library == "transformers" or not (tuned / FILE).is_file()):
-        raise InputError(f"--base: not allowed with {tuning.method}, whose model is whole without it")
+        raise InputError(f"--base: not allowed with {tuning.method.file}, whose model is whole without it")
     if library == "transformers":
         _save_whole(cast(PreTrainedModel, model), folder)
         lines = _whole_lines(use, address)
     elif library == "peft":
-        lines = _write_adapter(tuning, method, cast(PreTrainedModel, model), pretrained, address, folder)
+        lines = _write_adapter(tuning, cast(PreTrainedModel, model), pretrained, address, folder)
     else:
         lines = _write_own(tuning, tuned, pretrained, address, folder)
     _align(folder)
@@ -102,30 +98,28 @@ def base_digest(pretrained: Path) -> str:
         return file_digest(copy)
 
 
-def _library(tuning: Tuning, method: ModuleType, model: nn.Module) -> Library:
+def _library(tuning: Tuning, model: nn.Module) -> Library:
     if tuning.question_match:
         return "retrace"
-    if hasattr(method, "save_adapter"):
+    if hasattr(tuning.method.tuning, "save_adapter"):
         return "peft"
     with torch.device("meta"):
         plain = type(model)(model.config)
     return "transformers" if plain.state_dict().keys() == model.state_dict().keys() else "retrace"
 
 
-def _write_adapter(
-    tuning: Tuning, method: ModuleType, model: PreTrainedModel, pretrained: Path, address: Address, folder: Path
-) -> Lines:
+def _write_adapter(tuning: Tuning, model: PreTrainedModel, pretrained: Path, address: Address, folder: Path) -> Lines:
     base, use = address.base, _use(tuning.head, pretrained)
     repository, commit = (base.repository, base.commit) if base else (address.repository, None)
-    method.save_adapter(model, tuning.head, tuning.settings, repository, commit, folder)
+    method = tuning.method
+    method.tuning.save_adapter(model, tuning.head, method.settings, repository, commit, folder)
     if not base:
         _save_whole(read_model(tuning.head, pretrained, 0, "sdpa", tuning.classes), folder)
         return _whole_lines(use, address)
-    family = load_plugin(FAMILIES, read_config(pretrained).model_type, "family")
     given: dict[str, Any] = {
         "revision": commit,
         "id2label": dict(enumerate(tuning.classes)),
-        "key_mapping": getattr(family, "KEY_MAPPING", {}).get(tuning.head),
+        "key_mapping": getattr(family_of(read_config(pretrained)), "KEY_MAPPING", {}).get(tuning.head),
     }
     options = ", ".join(f"{name}={value!r}" for name, value in given.items() if value)
     auto, at_branch = AUTO_CLASSES[use], {"revision": address.branch}
@@ -140,9 +134,8 @@ def _write_adapter(
 
 def _write_own(tuning: Tuning, tuned: Path, pretrained: Path, address: Address, folder: Path) -> Lines:
     shutil.copytree(tuned, folder, dirs_exist_ok=True, ignore=UNSENT)
-    base = str(address.base) if address.base else None
-    write_json(folder / DESCRIPTION, tuning.description() | {"base": base})
-    if (tuned / FILE).is_file() and not base:
+    write_json(folder / DESCRIPTION, tuning.description(address.base))
+    if (tuned / FILE).is_file() and not address.base:
         shutil.copytree(pretrained, folder / BASE, ignore=UNSENT)
     return (
         "from retrace.publishing.load import load_tuned",

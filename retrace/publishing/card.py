@@ -1,6 +1,6 @@
 """The card of a published model: its training data, training, scores and limits, and how to load it.
 
-`Trained` collects the facts from params.yaml, data cards, runs and reports; `model_card` writes the card.
+`Trained` reads the facts from params.yaml, data cards, runs and reports; `model_card` writes the card.
 """
 
 import json
@@ -104,26 +104,6 @@ class RunResults:
     table: Table | None  # of methods and tasks; None without scores
 
 
-@dataclass(frozen=True)
-class ModelFacts:
-    """The contents of a card."""
-
-    repository: str
-    summary: str  # one sentence: what the model is
-    published: Published
-    base: str | None  # ORG/NAME of the model that it needs or was trained from
-    started: str | None  # the weights that training started from, and their licence; None: random ones
-    tags: Sequence[str]
-    origins: Sequence[Origin]  # of the data, the task's last
-    counts: Table  # of the data
-    training: Table
-    scores: Scores | None  # of a fine-tuned model
-    perplexity: PerplexityReport | None  # of a language model
-    flags: Sequence[str]  # one line each
-    limits: Sequence[str]
-    results: RunResults
-
-
 class Trained:
     """A model of this project: the fine-tuned one of a cell, or the pretrained one without a cell."""
 
@@ -151,31 +131,28 @@ class Trained:
         """Whether its figures are on a test set."""
         return bool(self.cell and self.details and on_test(self.cell.task) in self.details.tasks)
 
-    def facts(self, address: Address, published: Published, commit: str) -> ModelFacts:
-        """The contents of its card."""
-        cell, family = self.cell, read_config(self.base).model_type
-        summary = f"A language model of the family {family}, made with Retrace."
-        if cell and self.method:
-            how = (self.method.tuning.__doc__ or "").partition("\n")[0]
-            tuned = f"tuned on {cell.task} with Retrace: {cell.method}, seed {cell.seed}"
-            summary = f"A model of the family {family}, {tuned}. {how}"
-        started = self._started()
-        licence = started.get("license_name") or started.get("license") or "not known to Retrace"
-        return ModelFacts(
-            repository=address.repository, summary=summary, published=published,
-            base=address.base.repository if address.base else started.get("repository"),
-            started=f"{started['from']}, whose licence is {licence}" if started else None,
-            tags=["retrace", family, *([cell.method] if cell else [])], origins=self.origins(),
-            counts=self._counts(), training=self._training(commit), scores=self.scores() if cell else None,
-            perplexity=None if cell else PerplexityReport.read(PERPLEXITY), flags=self.flag_lines,
-            limits=self._limits(published), results=self.results(),
-        )  # fmt: skip
+    @property
+    def family(self) -> str:
+        """Its architecture, a file of retrace/families."""
+        return read_config(self.base).model_type
 
-    def scores(self) -> Scores:
-        """The figures of the cell, on the test set if its task has one.
+    @property
+    def summary(self) -> str:
+        """One sentence: what the model is."""
+        if self.cell is None or self.method is None:
+            return f"A language model of the family {self.family}, made with Retrace."
+        how = (self.method.tuning.__doc__ or "").partition("\n")[0]
+        tuned = f"tuned on {self.cell.task} with Retrace: {self.cell.method}, seed {self.cell.seed}"
+        return f"A model of the family {self.family}, {tuned}. {how}"
+
+    @cached_property
+    def scores(self) -> Scores | None:
+        """The figures of the cell, on the test set if its task has one; None for the pretrained model.
 
         Raises InputError where it was not scored.
         """
+        if not self._scored:
+            return None
         task, _, trial = self._scored[0]
         return Scores(
             trial=trial, baselines=task.baselines, legend=task.legend, headlines=task.headlines,
@@ -207,25 +184,26 @@ class Trained:
     @cached_property
     def flags(self) -> Flags:
         """The same, with the flags of the method over all seeds and of the data."""
-        others = _by_split([method.flags | task.flags for task, method, _ in self._scored]) if self.cell else {}
-        return self.learned_nothing | others
+        return self.learned_nothing | _by_split([method.flags | task.flags for task, method, _ in self._scored])
 
     @property
     def flag_lines(self) -> list[str]:
         """These flags with their evidence, a line for each."""
         return [f"{name.replace('_', ' ')}: {evidence}" for name, evidence in self.flags.items()]
 
+    @property
     def origins(self) -> list[Origin]:
         """Where the data of pretraining is from, if that was done here, and, last, the data of the task."""
         return [self._origin(name) for name in self.data]
 
-    def _counts(self) -> Table:
+    @property
+    def counts(self) -> Table:
         """The size of each split of the data."""
         path = source_folder(build(str, self.params, "data")) / "card.json"
         card = read_json(path) if path.is_file() else {}  # further tasks need no source
         return counts_table({name: card.get(name) or read_json(card_path(name))["parts"] for name in self.data})
 
-    def _training(self, commit: str) -> Table:
+    def training(self, commit: str) -> Table:
         """Run, versions and settings; settings by their keys in params.yaml."""
         cell, params = self.cell, self.params
         run = RunRecord.read((RUNS / (cell.path if cell else "pretrain")).with_suffix(".json"))
@@ -235,7 +213,7 @@ class Trained:
         keys = PRETRAINING if "text" in self.data else ("precision",)
         tuned: dict[str, Any] = {}
         if cell is not None:
-            made |= {"seed of tuning": cell.seed, "epoch": self.scores().trial.epoch}
+            made |= {"seed of tuning": cell.seed, "epoch": self._scored[0][2].epoch}
             tuned = {f"methods.{cell.method}": entry_in_force(params, cell.method, cell.task)}
             keys = (*keys, cell.task)
         return settings_table(made, values_of(params, keys) | tuned)
@@ -263,14 +241,16 @@ class Trained:
             split = settings.dev or f"{settings.train}, of which a part was held out"
         return hub_origin(name, settings.pin, settings.config, split, licence)
 
-    def _started(self) -> dict[str, Any]:
+    @property
+    def started(self) -> dict[str, Any]:
         """The facts of the checkpoint that training started from; empty if its weights were random."""
         if self.method and self.method.file == SCRATCH:
             return {}
         found = checkpoint_facts(CHECKPOINT if self.base == PRETRAINED else self.base)
         return found if found["from"] and not found.get("random") else {}
 
-    def _limits(self, published: Published) -> list[str]:
+    def limits(self, published: Published) -> list[str]:
+        """What it cannot do, and what its figures do not say."""
         found, params = [LIMITS[published.use]], self.params
         if self.cell is not None:
             is_read = build(Grid, params, "finetune").kind_of(self.cell.task) == "question_answering"
@@ -291,7 +271,8 @@ class Trained:
 
         Raises InputError where it was not scored.
         """
-        assert self.cell is not None, "the pretrained model has no scores"
+        if self.cell is None:
+            return []
         tasks, cell = self.details.tasks if self.details else {}, self.cell
         names = [on_test(cell.task), cell.task] if self.is_tested else [cell.task]
         try:
@@ -303,8 +284,7 @@ class Trained:
 
 def _by_split(flags: Sequence[Flags]) -> Flags:
     """The flags of the only split, or of the test set and, named so, of validation."""
-    first, *others = flags
-    return first | {f"{flag} on validation": said for of in others for flag, said in of.items()}
+    return {f"{flag}{' on validation' * place}": said for place, of in enumerate(flags) for flag, said in of.items()}
 
 
 def stale_stages(stages: Sequence[str]) -> list[str]:
@@ -322,53 +302,56 @@ def stale_stages(stages: Sequence[str]) -> list[str]:
         raise InputError(f"dvc status: {error}") from None
 
 
-def model_card(facts: ModelFacts) -> ModelCard:
+def model_card(model: Trained, published: Published, address: Address, commit: str) -> ModelCard:
     """The card in Markdown, below the metadata that the hub reads."""
-    task, pin = facts.origins[-1], facts.origins[-1].pin
-    repositories = [origin.pin.repository for origin in facts.origins if origin.pin]
-    pipeline = PIPELINES[facts.published.use]
+    *_, task = origins = model.origins
+    repositories, pin = [origin.pin.repository for origin in origins if origin.pin], task.pin
+    pipeline, started = PIPELINES[published.use], model.started
     data = ModelCardData(
-        library_name=facts.published.library, pipeline_tag=pipeline, tags=list(facts.tags),
-        datasets=list(dict.fromkeys(repositories)) or None, base_model=facts.base,
-        model_name=facts.repository.rpartition("/")[2],
+        library_name=published.library, pipeline_tag=pipeline,
+        tags=["retrace", model.family, *([model.cell.method] if model.cell else [])],
+        datasets=list(dict.fromkeys(repositories)) or None,
+        base_model=address.base.repository if address.base else started.get("repository"),
+        model_name=address.repository.rpartition("/")[2],
         eval_results=[
             EvalResult(
                 task_type=pipeline, dataset_type=pin.repository if pin else NOT_ON_HUB,
                 dataset_name=task.title, dataset_config=task.config, dataset_revision=pin and pin.commit,
                 dataset_split=task.split, metric_type=name, metric_value=value, metric_name=name.replace("_", " "),
             )
-            for name, value in headline_figures(facts).items()
+            for name, value in headline_figures(model).items()
         ],
     )  # fmt: skip
     body = fill_markdown(
-        "card.md.j2", FOLDER, facts=facts, code=Code("\n".join(facts.published.lines)), intervals=INTERVALS,
-        scores=facts.scores and _score_table(facts.scores),
-        perplexity=facts.perplexity and perplexity_table(facts.perplexity),
+        "card.md.j2", FOLDER, model=model, repository=address.repository, started=started, results=model.results(),
+        code=Code("\n".join(published.lines)), scores=model.scores and _score_table(model.scores),
+        perplexity=None if model.cell else model.perplexity and perplexity_table(model.perplexity),
+        intervals=INTERVALS, origins=origins, training=model.training(commit), limits=model.limits(published),
     )  # fmt: skip
     return ModelCard(f"---\n{data.to_yaml()}\n---\n\n{body.strip()}\n")
 
 
-def eval_results(facts: ModelFacts) -> list[dict[str, Any]]:
+def eval_results(model: Trained) -> list[dict[str, Any]]:
     """The first headline figure in the form of `.eval_results/*.yaml`; empty if the data is not on the hub."""
-    task, figures = facts.origins[-1], headline_figures(facts)
+    task, figures = model.origins[-1], headline_figures(model)
     if task.pin is None or task.config is None or not figures:
         return []
     name, value = next(iter(figures.items()))
     notes = f"{name.replace('_', ' ')}, {task.split} split"
-    if facts.scores:
-        notes += ", 95% interval {low:.6g} to {high:.6g}".format(**facts.scores.trial.intervals[name])
+    if model.scores:
+        notes += ", 95% interval {low:.6g} to {high:.6g}".format(**model.scores.trial.intervals[name])
     entry = EvalResultEntry(task.pin.repository, task.config, value, dataset_revision=task.pin.commit, notes=notes)
     return eval_result_entries_to_yaml([entry])
 
 
-def headline_figures(facts: ModelFacts) -> dict[str, float]:
+def headline_figures(model: Trained) -> dict[str, float]:
     """The figures that the model is judged by."""
-    if facts.scores:
-        return {name: facts.scores.trial.figures[name] for name in facts.scores.headlines}
-    assert facts.perplexity is not None, "a model without scores is a language model"
+    if model.scores:
+        return {name: model.scores.trial.figures[name] for name in model.scores.headlines}
+    assert model.perplexity is not None, "a model without scores is a language model"
     return {
         f"{name}_perplexity": of.perplexity_per_token
-        for name, of in facts.perplexity.splits["valid"].measures.items()
+        for name, of in model.perplexity.splits["valid"].measures.items()
         if name != "unigram" and of.perplexity_per_token is not None
     }
 

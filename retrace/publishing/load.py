@@ -14,7 +14,6 @@ from typing import Any
 
 from huggingface_hub import snapshot_download
 from torch import nn
-from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_file, read_json
@@ -22,7 +21,7 @@ from retrace.core.paths import source_folder
 from retrace.core.settings import Section, build, load_plugin, plugin_names
 from retrace.datasets.examples import read_classes
 from retrace.finetuning.method import FILE, Method, load_trained, read_method
-from retrace.finetuning.settings import METHODS, MethodSettings
+from retrace.finetuning.settings import METHODS
 from retrace.hub.pins import Pin
 from retrace.hub.repository import hub_session, hub_token
 from retrace.models.heads import Head, read_model
@@ -75,20 +74,17 @@ NEEDED = ["*.json", "*.safetensors"]
 class Tuning:
     """How a model was tuned."""
 
-    method: str
-    settings: MethodSettings
+    method: Method
     head: Head
     classes: tuple[str, ...] = ()  # of a classifier, by number
     question_match: bool = False
 
-    def description(self) -> dict[str, Any]:
-        """The json that `read_description` reads."""
-        return {**vars(self), "settings": self.settings.model_dump()}
-
-    def start(self, pretrained: Path) -> PreTrainedModel:
-        """The model as it was before training, except for random weights."""
-        method = Method(load_plugin(METHODS, self.method, "method"), self.settings)
-        return method.start(self.head, pretrained, 0, "sdpa", self.classes)
+    def description(self, base: Pin | None) -> dict[str, Any]:
+        """The json that `read_description` reads; `base` is the pretrained model if it is published elsewhere."""
+        return {
+            "method": self.method.file, "settings": self.method.settings.model_dump(), "head": self.head,
+            "classes": self.classes, "question_match": self.question_match, "base": str(base) if base else None,
+        }  # fmt: skip
 
 
 class Description(Section):
@@ -110,9 +106,9 @@ def read_description(path: Path) -> tuple[Tuning, str | None]:
     found = build(Description, {"": read_json(path)}, "", path)
     if found.method not in (known := plugin_names(METHODS)):
         raise InputError(f"{path}: method: {found.method!r} is not allowed; expected one of {', '.join(known)}")
-    kind = load_plugin(METHODS, found.method, "method").Settings
-    settings = build(kind, {"settings": found.settings}, "settings", path)
-    return Tuning(found.method, settings, found.head, found.classes, found.question_match), found.base
+    module = load_plugin(METHODS, found.method, "method")
+    method = Method(module, build(module.Settings, {"settings": found.settings}, "settings", path))
+    return Tuning(method, found.head, found.classes, found.question_match), found.base
 
 
 def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
@@ -131,13 +127,13 @@ def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
             raise InputError(f"{name}: {value!r} is not what params.yaml lists; expected one of {allowed}")
     method = read_method(params, cell.method, cell.task)
     # Names in this project, which mean nothing elsewhere.
-    settings = method.settings.model_copy(update={"method": None, "checkpoint": None})
+    method = Method(method.tuning, method.settings.model_copy(update={"method": None, "checkpoint": None}))
     if matrix.kind_of(cell.task) == "classification":
         classes = read_classes(source_folder(build(str, params, "data")), cell.task)
-        return Tuning(method.file, settings, "classifier", tuple(classes))
+        return Tuning(method, "classifier", tuple(classes))
     reading = build(AnswerSettings, params, cell.task)
     head: Head = "language_model" if reading.answers == "generative" else "spans"
-    return Tuning(method.file, settings, head, question_match=reading.question_match)
+    return Tuning(method, head, question_match=reading.question_match)
 
 
 def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:
@@ -147,8 +143,16 @@ def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:
     are not those of a model tuned in this way.
     """
     is_part = (folder / FILE).is_file()
-    body = tuning.start(pretrained) if is_part else read_model(tuning.head, folder, 0, "sdpa", is_tuned=True)
-    whole = _around(body, tuning)
+    if is_part:
+        body = tuning.method.start(tuning.head, pretrained, 0, "sdpa", tuning.classes)
+    else:
+        body = read_model(tuning.head, folder, 0, "sdpa", is_tuned=True)
+    # Around the body as in training, since the names of a saved part's parameters are those of the whole.
+    whole: nn.Module = body
+    if tuning.head == "language_model":
+        whole = Generator(body)
+    elif tuning.head == "spans":
+        whole = SpanModel(body, KINDS if tuning.question_match else 0)
     if is_part:
         load_trained(whole, folder)
     elif isinstance(whole, SpanModel):
@@ -169,13 +173,6 @@ def load_tuned(name: str, revision: str | None = None) -> nn.Module:
         pin = Pin.parse(named, f"{name}: {DESCRIPTION}: base")
         base = _fetched(pin.repository, pin.commit)
     return read_tuned(tuning, folder, base)
-
-
-def _around(body: PreTrainedModel, tuning: Tuning) -> nn.Module:
-    """The model as it was trained, whose parameter names are those of a saved part."""
-    if tuning.head == "language_model":
-        return Generator(body)
-    return SpanModel(body, KINDS if tuning.question_match else 0) if tuning.head == "spans" else body
 
 
 def _fetched(name: str, revision: str | None) -> Path:

@@ -10,7 +10,7 @@ from torch import nn
 from retrace.core.errors import InputError
 from retrace.core.files import SUMS, write_json
 from retrace.core.settings import load_plugin
-from retrace.finetuning.method import is_part, save_trained
+from retrace.finetuning.method import Method, is_part, save_trained
 from retrace.finetuning.settings import METHODS
 from retrace.hub.pins import Pin
 from retrace.models.heads import Head
@@ -28,7 +28,7 @@ CLASSES = ("bad", "so-so", 'a "good" one')
 
 def _tuned(folder: Path, tuning: Tuning, pretrained: Path) -> tuple[nn.Module, Path]:
     """A model whose trained weights are not what they were, saved as a stage does."""
-    body = tuning.start(pretrained)
+    body = tuning.method.start(tuning.head, pretrained, 0, "sdpa", tuning.classes)
     model: Any = body
     if tuning.head != "classifier":
         model = SpanModel(body, KINDS * tuning.question_match) if tuning.head == "spans" else Generator(body)
@@ -63,8 +63,8 @@ def _loaded(lines: tuple[str, ...]) -> Any:
 
 
 def _tuning(method: str, head: Head, match: bool = False, **chosen: Any) -> Tuning:
-    settings = load_plugin(METHODS, method, "").Settings(**chosen)
-    return Tuning(method, settings, head, CLASSES if head == "classifier" else (), match)
+    module = load_plugin(METHODS, method, "")
+    return Tuning(Method(module, module.Settings(**chosen)), head, CLASSES if head == "classifier" else (), match)
 
 
 def _publish(
@@ -142,11 +142,11 @@ def test_a_whole_model_goes_onto_no_other(tmp_path: Path) -> None:
 
 def test_a_description_of_somebody_else_is_checked(tmp_path: Path) -> None:
     path, tuning = tmp_path / DESCRIPTION, _tuning("adapter", "classifier")
-    write_json(path, tuning.description())
+    write_json(path, tuning.description(None))
     assert read_description(path) == (tuning, None)
     wrong = {"method": "os", "head": "shell", "classes": "x", "base": 5, "settings": {"reduction": 0}}
     for key, value in wrong.items():
-        write_json(path, tuning.description() | {key: value})
+        write_json(path, tuning.description(None) | {key: value})
         with pytest.raises(InputError, match=rf"^{path}: {key}"):
             read_description(path)
     write_json(path, {"method": "full"})

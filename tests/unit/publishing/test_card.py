@@ -4,28 +4,20 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
+from huggingface_hub import ModelCard
 
 from retrace.core.errors import InputError
 from retrace.core.settings import read_params
 from retrace.evaluation.records import BaselineDetails, SeedDetails
 from retrace.hub.pins import Pin
 from retrace.perplexity.measures import PerplexityReport
-from retrace.publishing import card
-from retrace.publishing.bundle import Published
-from retrace.publishing.card import (
-    ModelFacts,
-    Origin,
-    RunResults,
-    Scores,
-    Trained,
-    eval_results,
-    hub_origin,
-    model_card,
-)
+from retrace.publishing.bundle import Address, Published
+from retrace.publishing.card import WORKS, Origin, RunResults, Scores, Trained, eval_results, hub_origin, model_card
 from retrace.publishing.load import read_tuning
 from retrace.report.blocks import Cell as TableCell
 from retrace.report.blocks import Table
@@ -34,7 +26,6 @@ from retrace.statistics.scales import CURVES, Comparison, Figure
 from tests.study import method_of
 from tests.toy import copy_settings
 
-FULL = Cell("sst2", "full", 1)
 COMMIT = "a" * 40
 SCORES = Scores(
     trial=SeedDetails(
@@ -49,27 +40,37 @@ SCORES = Scores(
     headlines=["accuracy"],
     split="validation",
 )  # fmt: skip
-FACTS = ModelFacts(
-    repository="org/name", summary="A model.",
-    published=Published("transformers", "classifier", ("from a import b", "tokenizer = 1", "model = 2")),
-    base=None, started=None, tags=["retrace"],
-    origins=[Origin("text", "a sample"), Origin("sst2", "a sample", licence="Apache-2.0")],
-    counts=Table(("data", "count"), [("sst2", "1,200")]),
-    training=Table(("setting", "value"), [("lr", "0.001")]), scores=SCORES, perplexity=None, flags=[],
-    limits=["Small."], results=RunResults([], "", None),
-)  # fmt: skip
+PUBLISHED = Published("transformers", "classifier", ("from a import b", "tokenizer = 1", "model = 2"))
+ADDRESS = Address("org/name")
+FULL = Cell("sst2", "full", 1)
+FACTS: dict[str, Any] = {
+    "cell": FULL, "family": "bert", "summary": "A model.", "started": {}, "flag_lines": [],
+    "origins": [Origin("text", "a sample"), Origin("sst2", "a sample", licence="Apache-2.0")],
+    "counts": Table(("data", "count"), [("sst2", "1,200")]),
+    "training": lambda _: Table(("setting", "value"), [("lr", "0.001")]), "scores": SCORES, "perplexity": None,
+    "limits": lambda _: ["Small."], "results": lambda: RunResults([], "", None),
+}  # fmt: skip
 UNITS = {"perplexity_per_token": 6.5, "perplexity_per_word": 7.0, "bits_per_byte": 0.5}
 PERPLEXITY = PerplexityReport.from_json(
     {part: {"masked": UNITS, "unigram": UNITS, "beats_unigram": None, "flags": {}} for part in ("valid", "test")}
 )
 
 
-def _metadata(facts: ModelFacts) -> dict[str, Any]:
-    return yaml.safe_load(str(model_card(facts)).split("---\n")[1])
+def _model(**changes: Any) -> Any:
+    """What is known of a model, except for these changes."""
+    return SimpleNamespace(**FACTS | changes)
+
+
+def _card(published: Published = PUBLISHED, address: Address = ADDRESS, **changes: Any) -> ModelCard:
+    return model_card(_model(**changes), published, address, COMMIT)
+
+
+def _metadata(card: ModelCard) -> dict[str, Any]:
+    return yaml.safe_load(str(card).split("---\n")[1])
 
 
 def test_figures_have_their_scale_interval_and_baseline() -> None:
-    text = model_card(FACTS).text
+    text = _card().text
     assert "| score | unit | this model | before tuning | majority class |" in text
     assert "| accuracy | % | 87.5 (80.0 – 95.0) | 50.0 | 25.0 (12.5 – 37.5) |" in text
     assert "| matthews | −1 to 1 | 0.7500 | – | – |" in text
@@ -79,12 +80,12 @@ def test_figures_have_their_scale_interval_and_baseline() -> None:
 
 
 def test_the_metadata_names_what_is_known() -> None:
-    found = _metadata(FACTS)
+    found = _metadata(_card())
     assert found.keys() == {"library_name", "pipeline_tag", "tags", "model-index"}
     (result,) = found["model-index"][0]["results"]
     assert result["metrics"] == [{"type": "accuracy", "value": 0.875, "name": "accuracy"}]
     assert result["dataset"]["type"] == "not-on-the-hub"
-    assert eval_results(FACTS) == []
+    assert eval_results(_model()) == []
 
 
 def test_data_of_the_hub_is_named_with_its_commit_licence_and_authors() -> None:
@@ -92,8 +93,8 @@ def test_data_of_the_hub_is_named_with_its_commit_licence_and_authors() -> None:
         hub_origin("text", Pin("Salesforce/wikitext", COMMIT), "wikitext-2-raw-v1", "validation", None),
         hub_origin("squad", Pin("rajpurkar/squad_v2", COMMIT), "squad_v2", "validation[:50%]", "other"),
     ]
-    facts = replace(FACTS, origins=origins)
-    text, found = model_card(facts).text, _metadata(facts)
+    card = _card(origins=origins)
+    text, found = card.text, _metadata(card)
     assert found["datasets"] == ["Salesforce/wikitext", "rajpurkar/squad_v2"]
     assert found["model-index"][0]["results"][0]["dataset"]["revision"] == COMMIT
     assert "CC BY-SA 3.0 and GFDL. Stephen Merity" in text
@@ -101,19 +102,19 @@ def test_data_of_the_hub_is_named_with_its_commit_licence_and_authors() -> None:
     assert rf"SQuAD 2.0, rajpurkar/squad\_v2 at commit {COMMIT}, config squad\_v2" in text
     data = {"id": "rajpurkar/squad_v2", "task_id": "squad_v2", "revision": COMMIT}
     notes = "accuracy, validation[:50%] split, 95% interval 0.8 to 0.95"
-    assert eval_results(facts) == [{"dataset": data, "value": 0.875, "notes": notes}]
+    assert eval_results(_model(origins=origins)) == [{"dataset": data, "value": 0.875, "notes": notes}]
 
 
 def test_what_is_not_known_of_data_is_not_made_up() -> None:
     news = hub_origin("news", Pin("org/news", COMMIT), "default", "dev", None)
-    text = model_card(replace(FACTS, origins=[Origin("text", "files of one's own"), news])).text
+    text = _card(origins=[Origin("text", "files of one's own"), news]).text
     assert text.count("the licence is not known to Retrace.") == 2
     assert "text: files of one's own." in text
-    assert not any(str(work["citation"]) in text for work in card.WORKS.values())
+    assert not any(str(work["citation"]) in text for work in WORKS.values())
 
 
 def test_flags_stand_before_everything_else() -> None:
-    text = model_card(replace(FACTS, flags=["one class only: all 20 examples are called good"])).text
+    text = _card(flag_lines=["one class only: all 20 examples are called good"]).text
     assert text.index("Warning: one class only: all 20 examples are called good.") < text.index("## How to load it")
     assert "Health" not in text
 
@@ -121,7 +122,7 @@ def test_flags_stand_before_everything_else() -> None:
 def test_the_verdict_and_the_table_of_the_run_are_those_of_the_report() -> None:
     said = ["Pretraining is worth **+1.0 points** on <b>a|b</b>_*.", "One seed."]
     table = Table(("method", "score"), [("a_b|", TableCell("90.0 ≈", bold=True))], groups=[("", 1), ("my_task: F1", 1)])
-    text = model_card(replace(FACTS, results=RunResults(said, "Read [so](x).", table))).text
+    text = _card(results=lambda: RunResults(said, "Read [so](x).", table)).text
     shown = text[text.index("## What the run shows") : text.index("## How to load it")]
     assert shown.split("\n\n")[1:3] == [
         r"Pretraining is worth **+1.0 points** on \<b\>a\|b\</b\>\_\*.", "One seed."
@@ -129,31 +130,34 @@ def test_the_verdict_and_the_table_of_the_run_are_those_of_the_report() -> None:
     assert r"Read \[so\](x)." in shown
     assert r"| method | my\_task: F1, score |" in shown
     assert r"| a\_b\| | **90.0 ≈** |" in shown
-    assert "What the run shows" not in model_card(FACTS).text
+    assert "What the run shows" not in _card().text
 
 
 def test_text_from_data_is_escaped_and_stays_within_its_fence() -> None:
     evil = "<script>|[x](y)\n## Scores"
-    published = replace(FACTS.published, lines=("from a import b", "x = '```\\n# out'", "model = 1"))
-    text = model_card(replace(FACTS, flags=[evil], counts=Table((evil,), [(evil,)]), published=published)).text
+    published = replace(PUBLISHED, lines=("from a import b", "x = '```\\n# out'", "model = 1"))
+    text = _card(published, flag_lines=[evil], counts=Table((evil,), [(evil,)])).text
     assert "<script>" not in text
     assert text.count("\n## Scores\n") == 1
     assert "````python\nfrom a import b\nx = '```\\n# out'\nmodel = 1\n````" in text
 
 
 def test_what_training_started_from_is_named() -> None:
-    facts = replace(FACTS, started=f"org/other@{COMMIT}, whose licence is mit", base="org/other")
-    assert f"Training started from org/other@{COMMIT}, whose licence is mit." in model_card(facts).text
-    assert _metadata(facts)["base_model"] == "org/other"
-    assert "Training started" not in model_card(FACTS).text
+    started = {"from": f"org/other@{COMMIT}", "repository": "org/other", "license": "mit"}
+    card = _card(started=started)
+    assert f"Training started from org/other@{COMMIT}, whose licence is mit." in card.text
+    assert _metadata(card)["base_model"] == "org/other"
+    onto = Address("org/name", None, Pin("org/base", COMMIT))
+    assert _metadata(_card(address=onto, started=started))["base_model"] == "org/base"
+    assert "Training started" not in _card().text
 
 
 @pytest.mark.parametrize(("use", "pipeline"), [("masked", "fill-mask"), ("causal", "text-generation")])
 def test_a_language_model_has_its_perplexity(use: str, pipeline: str) -> None:
-    published = replace(FACTS.published, use=use)
-    facts = replace(FACTS, scores=None, perplexity=PERPLEXITY, published=published, origins=[Origin("text", "s")])
-    assert "| masked, fixed masks | valid | 6.50 | 7.00 | 0.500 |" in model_card(facts).text
-    found = _metadata(facts)
+    published = replace(PUBLISHED, use=use)
+    card = _card(published, cell=None, scores=None, perplexity=PERPLEXITY, origins=[Origin("text", "s")])
+    assert "| masked, fixed masks | valid | 6.50 | 7.00 | 0.500 |" in card.text
+    found = _metadata(card)
     assert found["model-index"][0]["results"][0]["metrics"][0]["value"] == 6.5
     assert found["pipeline_tag"] == pipeline
 
@@ -200,17 +204,18 @@ def test_flags_of_the_pretrained_model_name_their_split(params) -> None:
 
 def test_what_was_not_scored_is_an_input_error(params) -> None:
     with pytest.raises(InputError, match="no figures of sst2 full 2; run dvc repro first"):
-        Trained(Cell("sst2", "full", 2), params).scores()
+        assert Trained(Cell("sst2", "full", 2), params).scores
 
 
 def test_figures_of_a_published_model_are_of_the_test_set_where_there_is_one(params) -> None:
     tested = _task(2, 0.4, {"not_above_tfidf": "so"})
     _write("reports/scores.json", {"sst2": SST2, "sst2-test": tested})
     full = Trained(FULL, params)
-    scores = full.scores()
+    scores = full.scores
+    assert scores is not None
     assert (scores.trial.epoch, scores.trial.figures, scores.split) == (2, {"accuracy": 0.4}, "test")
     assert full.learned_nothing == {"not_above_tfidf": "so", "one_class_only on validation": "all"}
-    assert Trained(FULL, params).origins()[-1].split == "test"
+    assert Trained(FULL, params).origins[-1].split == "test"
 
 
 def _scored(method: str, accuracy: float, seeds: Sequence[int], ahead: float) -> dict[str, Any]:
@@ -275,17 +280,17 @@ def test_a_tuning_has_the_settings_of_params_yaml(params) -> None:
 
 
 def test_data_is_named_by_where_it_is_from(params) -> None:
-    assert [origin.pin for origin in Trained(FULL, params).origins()] == [None, None]
-    assert "embedded sample" in Trained(FULL, params).origins()[0].title
+    assert [origin.pin for origin in Trained(FULL, params).origins] == [None, None]
+    assert "embedded sample" in Trained(FULL, params).origins[0].title
     params["data"] = "files"
-    assert Trained(FULL, params).origins()[1].licence is None
+    assert Trained(FULL, params).origins[1].licence is None
     params["data"] = "hub"
     origin = {"repository": f"org/x@{COMMIT}", "config": "c", "licence": "mit"}
     _write("data/hub/card.json", {"origin": {"text": origin, "sst2": origin}})
     params["hub"]["sst2"] |= {"repository": f"org/x@{COMMIT}", "dev": None, "split": 0.8}
-    text, sst2 = Trained(FULL, params).origins()
+    text, sst2 = Trained(FULL, params).origins
     assert (text.title, text.split) == ("WikiText", "validation")
     assert (sst2.pin, sst2.licence) == (Pin("org/x", COMMIT), "mit")
     assert sst2.split == "train, of which a part was held out"
     params["hub"]["classification"] = {"news": {"repository": f"org/news@{COMMIT}", "dev": "test"}}
-    assert Trained(Cell("news", "full", 1), params).origins()[1].split == "test"
+    assert Trained(Cell("news", "full", 1), params).origins[1].split == "test"
