@@ -136,8 +136,11 @@ def _stages(trained: Trained) -> list[str]:
 def _write_words(folder: Path, trained: Trained, card: ModelCard, commit: str) -> None:
     """Write the card and the figures."""
     write_text(folder / "README.md", str(card))
-    perplexity = {"perplexity": trained.perplexity.to_json()} if trained.perplexity else {}
-    figures = trained.scores.to_json() if trained.scores else perplexity
+    figures = {"perplexity": trained.perplexity.to_json()} if trained.perplexity else {}
+    if trained.scored:
+        task, _, trial = trained.scored[0]
+        beside = {name: task.to_json()[name] for name in ("baselines", "legend", "headlines")}
+        figures = trial.to_json() | beside | {"split": "test" if trained.is_tested else "validation"}
     about = {"model": trained.name, "commit": commit}
     flags = {name: str(evidence) for name, evidence in trained.flags.items()}
     write_json(folder / "metrics.json", about | figures | {"flags": flags})

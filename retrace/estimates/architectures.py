@@ -103,24 +103,18 @@ class Count:
     is_head: bool  # outside the pretrained body
 
 
-def empty_model(head: Head | None, config: PreTrainedConfig, attention: str = "eager") -> PreTrainedModel:
-    """A model on torch's meta device: its weights have shapes and no values.
-
-    Without a head it has the family's pretraining head, so that its body is what was pretrained: BERT's, pretrained on
-    pairs of sentences, has a pooler, RoBERTa's has none.
-    """
-    with torch.device("meta"):
-        return make_model(head or pretraining_head(config), config, 0, attention)
-
-
 def count_parameters(
     head: Head | None, config: PreTrainedConfig, tune: Callable[[PreTrainedModel, Head], object] | None = None
 ) -> tuple[PreTrainedModel, list[Count]]:
-    """The model after a method's `tune`, on the meta device, and its parameters; without a head, its body's."""
-    model = empty_model(head, config)
-    original = {id(weight) for weight in model.parameters()}
-    if tune is not None:
-        with torch.device("meta"):
+    """The model after a method's `tune`, on the meta device, and its parameters; without a head, its body's.
+
+    The body is then what was pretrained, with the family's pretraining head: BERT's, pretrained on pairs of sentences,
+    has a pooler, RoBERTa's has none.
+    """
+    with torch.device("meta"):  # where weights have shapes and no values
+        model = make_model(head or pretraining_head(config), config, 0, "eager")
+        original = {id(weight) for weight in model.parameters()}
+        if tune is not None:
             tune(model, head or "language_model")
     body = cast(PreTrainedModel, model.base_model)
     pretrained = {id(weight) for weight in body.parameters()}

@@ -28,9 +28,8 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from retrace.compute.device import is_true, whole_number
 from retrace.compute.sharding import recompute_layers
 from retrace.core.errors import InputError
-from retrace.estimates.architectures import empty_model
 from retrace.finetuning.method import Method, is_part, round_frozen
-from retrace.models.heads import Head, objective_of, set_dropout
+from retrace.models.heads import Head, make_model, objective_of, set_dropout
 from retrace.models.language_model import LanguageModel, PairModel
 from retrace.pretraining.settings import PretrainSettings
 from retrace.tasks.question_answering.extractive import SpanModel
@@ -93,15 +92,13 @@ def _fused_attention(
     if torch.is_autocast_enabled("cpu"):
         query, key, value = (tensor.to(torch.bfloat16) for tensor in (query, key, value))
     if attn_mask is None and query.dtype == torch.bfloat16:
-        return torch.ops.aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, scale=scale)[
-            0
-        ]
+        flash = torch.ops.aten._scaled_dot_product_flash_attention
+        return flash(query, key, value, dropout_p, is_causal, scale=scale)[0]
     if enable_gqa:
         key, value = (tensor.repeat_interleave(query.shape[1] // key.shape[1], 1) for tensor in (key, value))
     bias = None if attn_mask is None else attn_mask.to(query.dtype).expand(-1, query.shape[1], -1, -1)
-    return torch.ops.aten._scaled_dot_product_efficient_attention(
-        query, key, value, bias, True, dropout_p, is_causal, scale=scale
-    )[0]
+    efficient = torch.ops.aten._scaled_dot_product_efficient_attention
+    return efficient(query, key, value, bias, True, dropout_p, is_causal, scale=scale)[0]
 
 
 FLOAT = 4  # bytes; trained weights, gradients and moments are float32 whatever the precision of products
@@ -188,9 +185,10 @@ def update_needs(
 
     Raises InputError where the optimizer gets no weights.
     """
-    model = _prepared(head, config, load, tune, dropout)
+    with torch.device("meta"):
+        model = _prepared(head, config, load, tune, dropout).train()
     with FakeTensorMode(), LiveMemory() as live:
-        _give_fake_weights(model.train())
+        _give_fake_weights(model)
         try:
             optimizers = make_optimizers(model, optimizer, 1.0)
         except ValueError as error:  # as with a frozen body whose head is tied to its embeddings
@@ -221,15 +219,14 @@ def _prepared(
     head: Head, config: PreTrainedConfig, load: Load, tune: Callable[[PreTrainedModel, Head], object] | None,
     dropout: float | None,
 ) -> PreTrainedModel:  # fmt: skip
-    """The model as it is trained, on the meta device."""
+    """The model as it is trained, on the device in force."""
     if config.pad_token_id is None:  # as in Llama's published config; a classifier would take no batch
         config.pad_token_id = 0
-    model = empty_model(head, config, load.attention)
+    model = make_model(head, config, 0, load.attention)
     if dropout is not None:
         set_dropout(model, dropout)
     if tune is not None:
-        with torch.device("meta"):
-            tune(model, head)
+        tune(model, head)
         if load.bf16 and is_part(model):
             round_frozen(model)
     if load.recomputes:
@@ -288,8 +285,6 @@ def _loss(model: PreTrainedModel, head: Head, load: Load) -> Tensor:
 # The formulas of the published study.
 FULL = "16N + d(34blh + 9bal² + 8blh′)"
 ADAPTER = "4N + 16N_ad + 2d(4blh + 8bl·h_ad)"
-PARAMETERS = "vh + d(4h² + 2hh′ + 4h)"
-ADAPTER_PARAMETERS = "4dh·h_ad + 4dh"
 QUESTIONABLE = (
     "With adapters the gradient passes through the frozen layers down to the lowest adapter. What is needed for that "
     "(queries, keys and values, attention's weights and dropout masks, inputs of the norms and of the activation) is "
@@ -315,21 +310,14 @@ class Memory:
 
 
 def parameters(config: PreTrainedConfig) -> int:
-    """N: `PARAMETERS`."""
+    """N: vh + d(4h² + 2hh′ + 4h)."""
     h, inner = config.hidden_size, config.intermediate_size
     return config.vocab_size * h + config.num_hidden_layers * (4 * h * h + 2 * h * inner + 4 * h)
 
 
-def adapter_parameters(config: PreTrainedConfig, width: int) -> int:
-    """N_ad: `ADAPTER_PARAMETERS`."""
-    return 4 * config.num_hidden_layers * config.hidden_size * (width + 1)
-
-
 def full_memory(parameters: int, config: PreTrainedConfig) -> Memory:
     """Tuning every weight: `FULL`."""
-    d = config.num_hidden_layers
-    per_token = d * (34 * config.hidden_size + 8 * config.intermediate_size)
-    return Memory(16 * parameters, per_token, 9 * d * config.num_attention_heads)
+    return replace(LAYER.kept_by(config), constant=16 * parameters)
 
 
 def adapter_memory(parameters: int, added: int, config: PreTrainedConfig, width: int) -> Memory:
@@ -352,23 +340,29 @@ def formula_memory(method: Method, config: PreTrainedConfig, needs: Needs) -> tu
 class Equation:
     """An equation of an encoder layer, and what the backward pass needs of it according to the study."""
 
-    number: int
+    number: str
     text: str
     kept: str
     hidden: int  # bytes for each of b·l·h
     pairs: int  # for each of b·a·l²
     inner: int  # for each of b·l·h′
 
+    def kept_by(self, config: PreTrainedConfig) -> Memory:
+        """What all layers keep."""
+        d = config.num_hidden_layers
+        per_token = d * (self.hidden * config.hidden_size + self.inner * config.intermediate_size)
+        return Memory(0, per_token, d * self.pairs * config.num_attention_heads)
 
-# Together they are what `FULL` says of a layer: 34blh + 9bal² + 8blh′.
+
 EQUATIONS = (
-    Equation(1, "headᵢ = Dropout(Softmax(Wᵢ^Q x (Wᵢ^K x)ᵀ / √d_k + mask)) Wᵢ^V x",
+    Equation("(1)", "headᵢ = Dropout(Softmax(Wᵢ^Q x (Wᵢ^K x)ᵀ / √d_k + mask)) Wᵢ^V x",
              "x, W^K x, W^Q x, W^V x; the products, their softmax and its dropout mask", 16, 9, 0),
-    Equation(2, "x₁ = Concat(head₁, …, head_a) W^O", "the heads", 4, 0, 0),
-    Equation(3, "x₂ = LayerNorm(Dropout(x₁) + x)", "the dropout mask, the norm's input", 5, 0, 0),
-    Equation(4, "x₃ = W₂ GeLU(W₁ x₂)", "x₂, W₁ x₂ and its GeLU", 4, 0, 8),
-    Equation(5, "x₄ = LayerNorm(Dropout(x₃) + x₂)", "the dropout mask, the norm's input", 5, 0, 0),
+    Equation("(2)", "x₁ = Concat(head₁, …, head_a) W^O", "the heads", 4, 0, 0),
+    Equation("(3)", "x₂ = LayerNorm(Dropout(x₁) + x)", "the dropout mask, the norm's input", 5, 0, 0),
+    Equation("(4)", "x₃ = W₂ GeLU(W₁ x₂)", "x₂, W₁ x₂ and its GeLU", 4, 0, 8),
+    Equation("(5)", "x₄ = LayerNorm(Dropout(x₃) + x₂)", "the dropout mask, the norm's input", 5, 0, 0),
 )  # fmt: skip
+LAYER = Equation("together", "", "", 34, 9, 8)  # as in `FULL`
 
 
 # The study's example, as RoBERTa, which is what it tunes, and the figures printed for it.
@@ -384,6 +378,6 @@ CLAIM = 3 / 4  # the share of the memory that adapters are said to save at least
 
 def example_memory(parameters: int = EXAMPLE_PARAMETERS) -> dict[str, Memory]:
     """The example's memory by method, with N as the study rounds it or as given."""
-    added = adapter_parameters(EXAMPLE, EXAMPLE_WIDTH)
+    added = 4 * EXAMPLE.num_hidden_layers * EXAMPLE.hidden_size * (EXAMPLE_WIDTH + 1)  # N_ad: 4dh·h_ad + 4dh
     adapter = adapter_memory(parameters, added, EXAMPLE, EXAMPLE_WIDTH)
     return {"full": full_memory(parameters, EXAMPLE), "adapter": adapter}

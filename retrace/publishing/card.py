@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardData, eval_result_entries_to_yaml
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
 from retrace.core.paths import CHECKPOINT, card_path, checkpoint_facts, on_test, source_folder
-from retrace.core.records import Record, RunRecord
+from retrace.core.records import RunRecord
 from retrace.core.settings import build, section, values_of
 from retrace.evaluation.assessment import SCRATCH
-from retrace.evaluation.records import DETAILS, BaselineDetails, Details, MethodDetails, SeedDetails, TaskDetails
+from retrace.evaluation.records import DETAILS, Details, MethodDetails, SeedDetails, TaskDetails
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.settings import FineTuneSettings, entry_in_force
 from retrace.hub.pins import Pin
@@ -37,7 +37,7 @@ from retrace.report.runs import counts_table, read_runs, seconds_of, settings_ta
 from retrace.report.summary import reading, summary_table, verdict
 from retrace.report.tasks import score_rows
 from retrace.results.grid import RUNS, Cell, Grid
-from retrace.statistics.scales import Flags, Legend
+from retrace.statistics.scales import Flags
 from retrace.tasks.question_answering.settings import AnswerSettings
 
 FOLDER = Path(__file__).parent
@@ -82,17 +82,6 @@ def hub_origin(name: str, pin: Pin, config: str, split: str, licence: str | None
     work = WORKS.get(f"{pin.repository} {config}") or WORKS.get(pin.repository) or {}
     title, licence = work.get("title") or pin.repository, work.get("licence") or licence
     return Origin(name, title, pin, config, split, licence, work.get("citation"))
-
-
-class Scores(Record):
-    """The figures of a run, and of baselines."""
-
-    SPREAD: ClassVar[str] = "trial"
-    trial: SeedDetails
-    baselines: dict[str, BaselineDetails]
-    legend: Legend
-    headlines: list[str]
-    split: Literal["validation", "test"]  # on which they were computed
 
 
 @dataclass(frozen=True)
@@ -145,20 +134,6 @@ class Trained:
         tuned = f"tuned on {self.cell.task} with Retrace: {self.cell.method}, seed {self.cell.seed}"
         return f"A model of the family {self.family}, {tuned}. {how}"
 
-    @cached_property
-    def scores(self) -> Scores | None:
-        """The figures of the cell, on the test set if its task has one; None for the pretrained model.
-
-        Raises InputError where it was not scored.
-        """
-        if not self._scored:
-            return None
-        task, _, trial = self._scored[0]
-        return Scores(
-            trial=trial, baselines=task.baselines, legend=task.legend, headlines=task.headlines,
-            split="test" if self.is_tested else "validation",
-        )  # fmt: skip
-
     def results(self) -> RunResults:
         """The verdict and the table of the report, of all methods and tasks that were scored."""
         tasks = read_tasks(self.details, self.params, with_curves=False) if self.details else []
@@ -179,12 +154,12 @@ class Trained:
         if self.cell is None:
             splits = PerplexityReport.read(PERPLEXITY).splits
             return {f"{name} on {part}": text for part, split in splits.items() for name, text in split.flags.items()}
-        return _by_split([trial.flags for _, _, trial in self._scored])
+        return _by_split([trial.flags for _, _, trial in self.scored])
 
     @cached_property
     def flags(self) -> Flags:
         """The same, with the flags of the method over all seeds and of the data."""
-        return self.learned_nothing | _by_split([method.flags | task.flags for task, method, _ in self._scored])
+        return self.learned_nothing | _by_split([method.flags | task.flags for task, method, _ in self.scored])
 
     @property
     def flag_lines(self) -> list[str]:
@@ -213,7 +188,7 @@ class Trained:
         keys = PRETRAINING if "text" in self.data else ("precision",)
         tuned: dict[str, Any] = {}
         if cell is not None:
-            made |= {"seed of tuning": cell.seed, "epoch": self._scored[0][2].epoch}
+            made |= {"seed of tuning": cell.seed, "epoch": self.scored[0][2].epoch}
             tuned = {f"methods.{cell.method}": entry_in_force(params, cell.method, cell.task)}
             keys = (*keys, cell.task)
         return settings_table(made, values_of(params, keys) | tuned)
@@ -266,10 +241,10 @@ class Trained:
         return found
 
     @cached_property
-    def _scored(self) -> list[tuple[TaskDetails, MethodDetails, SeedDetails]]:
+    def scored(self) -> list[tuple[TaskDetails, MethodDetails, SeedDetails]]:
         """The figures of the cell's task, method and seed: on the test set, if there is one, and on validation.
 
-        Raises InputError where it was not scored.
+        None of the pretrained model. Raises InputError where it was not scored.
         """
         if self.cell is None:
             return []
@@ -324,7 +299,7 @@ def model_card(model: Trained, published: Published, address: Address, commit: s
     )  # fmt: skip
     body = fill_markdown(
         "card.md.j2", FOLDER, model=model, repository=address.repository, started=started, results=model.results(),
-        code=Code("\n".join(published.lines)), scores=model.scores and _score_table(model.scores),
+        code=Code("\n".join(published.lines)), scores=model.scored and _score_table(model),
         perplexity=None if model.cell else model.perplexity and perplexity_table(model.perplexity),
         intervals=INTERVALS, origins=origins, training=model.training(commit), limits=model.limits(published),
     )  # fmt: skip
@@ -338,16 +313,18 @@ def eval_results(model: Trained) -> list[dict[str, Any]]:
         return []
     name, value = next(iter(figures.items()))
     notes = f"{name.replace('_', ' ')}, {task.split} split"
-    if model.scores:
-        notes += ", 95% interval {low:.6g} to {high:.6g}".format(**model.scores.trial.intervals[name])
+    if model.scored:
+        _, _, trial = model.scored[0]
+        notes += ", 95% interval {low:.6g} to {high:.6g}".format(**trial.intervals[name])
     entry = EvalResultEntry(task.pin.repository, task.config, value, dataset_revision=task.pin.commit, notes=notes)
     return eval_result_entries_to_yaml([entry])
 
 
 def headline_figures(model: Trained) -> dict[str, float]:
     """The figures that the model is judged by."""
-    if model.scores:
-        return {name: model.scores.trial.figures[name] for name in model.scores.headlines}
+    if model.scored:
+        task, _, trial = model.scored[0]
+        return {name: trial.figures[name] for name in task.headlines}
     assert model.perplexity is not None, "a model without scores is a language model"
     return {
         f"{name}_perplexity": of.perplexity_per_token
@@ -356,9 +333,9 @@ def headline_figures(model: Trained) -> dict[str, float]:
     }
 
 
-def _score_table(scores: Scores) -> Table:
-    trial = scores.trial
+def _score_table(model: Trained) -> Table:
+    task, _, trial = model.scored[0]
     columns = [(trial.figures, trial.intervals, {}), (trial.before, {}, {})]
-    columns += [(of.figures, of.intervals, {}) for of in scores.baselines.values()]
-    header = ("score", "unit", "this model", "before tuning", *map(baseline_name, scores.baselines))
-    return Table(header, score_rows(trial.figures, scores.legend, columns))
+    columns += [(of.figures, of.intervals, {}) for of in task.baselines.values()]
+    header = ("score", "unit", "this model", "before tuning", *map(baseline_name, task.baselines))
+    return Table(header, score_rows(trial.figures, task.legend, columns))

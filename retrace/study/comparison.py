@@ -149,10 +149,11 @@ def counted(address: str, params: Mapping[str, Any]) -> float:
     """
     kind, _, rest = address.partition(".")
     count, form = _COUNTED[_there(kind, _COUNTED)]
-    steps = rest.rsplit(".", form.count("."))  # a model's name may have dots
-    if len(steps) <= form.count("."):
+    *steps, figure = rest.rsplit(".", form.count("."))  # a model's name may have dots
+    if len(steps) < form.count("."):
         raise LookupError(f"expected {kind}.{form}")
-    return count(params, *steps)
+    found = count(params, *steps)
+    return found[_there(figure, found)]
 
 
 def method_names(params: Mapping[str, Any]) -> list[str]:
@@ -165,9 +166,7 @@ def known_method(params: Mapping[str, Any], name: str) -> Method:
 
     Raises LookupError, which lists the methods, where there is none.
     """
-    if name not in (there := method_names(params)):
-        raise LookupError(f"method: {name!r} is not there; there is: {', '.join(there)}")
-    return read_method(params, name)
+    return read_method(params, _there(name, method_names(params), "method: "))
 
 
 def _measured(reports: Reports) -> Iterator[tuple[tuple[str, ...], Mapping[str, Reproduced | None]]]:
@@ -223,13 +222,13 @@ def _figures(
     std: Mapping[str, float] = {},
 ) -> dict[str, Reproduced | None]:  # fmt: skip
     """The figures with these values; an interval counts where both of its ends are known."""
-    found: dict[str, Reproduced | None] = {}
+    found: dict[str, Reproduced | None] = dict.fromkeys(values)
     for name, value in values.items():
-        of, what = intervals.get(name, {}), legend[name]
-        low, high = of.get("low"), of.get("high")
-        interval = None if low is None or high is None else {"low": low, "high": high}
-        made = Reproduced(value, what.scale, std.get(name), interval, better=what.better) if value is not None else None
-        found[name] = made
+        if value is not None:
+            of, what = intervals.get(name, {}), legend[name]
+            ends = {end: at for end in ("low", "high") if (at := of.get(end)) is not None}
+            interval = ends if len(ends) == 2 else None
+            found[name] = Reproduced(value, what.scale, std.get(name), interval, better=what.better)
     return found
 
 
@@ -243,35 +242,32 @@ def _of_run(record: RunRecord) -> dict[str, Reproduced]:
     return found
 
 
-def _parameters(params: Mapping[str, Any], model: str, head: str, method: str, figure: str) -> float:
+def _parameters(params: Mapping[str, Any], model: str, head: str, method: str) -> dict[str, int]:
     chosen = HEADS.get(_there(head, [NO_HEAD, *HEADS]))
-    found = sums(count_parameters(chosen, find_preset(model).config, known_method(params, method).tune)[1])
-    return found[_there(figure, found)]
+    return sums(count_parameters(chosen, find_preset(model).config, known_method(params, method).tune)[1])
 
 
-def _formula(_: Mapping[str, Any], model: str, figure: str) -> float:
+def _formula(_: Mapping[str, Any], model: str) -> dict[str, int]:
     form = closed_form(find_preset(model).config)
     assert form is not None, "the family of every preset has a formula"
-    found = {"total": form.total} | {term.name: term.count for term in form.terms}
-    return found[_there(figure, found)]
+    return {"total": form.total} | {term.name: term.count for term in form.terms}
 
 
-def _memory(_: Mapping[str, Any], method: str, figure: str) -> float:
+def _memory(_: Mapping[str, Any], method: str) -> dict[str, float]:
     of_example = example_memory()
-    found = vars(of_example[_there(method, of_example)])
-    return found[_there(figure, found)] / UNIT
+    return {name: size / UNIT for name, size in vars(of_example[_there(method, of_example)]).items()}
 
 
-_COUNTED: dict[str, tuple[Callable[..., float], str]] = {
+_COUNTED: dict[str, tuple[Callable[..., Mapping[str, float]], str]] = {  # figures by name, and the form of an address
     "parameters": (_parameters, "<model>.<head>.<method>.<figure>"),
     "formula": (_formula, "<model>.<total or term>"),
     "memory": (_memory, "<method>.<figure>"),
 }
 
 
-def _there(name: str, there: Collection[str]) -> str:
+def _there(name: str, there: Collection[str], what: str = "") -> str:
     if name not in there:
-        raise LookupError(f"{name!r} is not there; there is: {', '.join(there)}")
+        raise LookupError(f"{what}{name!r} is not there; there is: {', '.join(there)}")
     return name
 
 
@@ -302,8 +298,8 @@ def evidence(study: PublishedStudy, reports: Reports) -> list[dict[str, str]]:
         texts = {}
         for what, address in doubt.figures.items():
             ends = _find(address, reports, f"doubts[{place}]: {what}")
-            forms = ((Form(SCALES[end.scale].digits), end) for end in ends)
-            texts[what] = BETWEEN.join(form.text(end.value, interval=end.interval) for form, end in forms)
+            shown = [Form(SCALES[end.scale].digits).text(end.value, interval=end.interval) for end in ends]
+            texts[what] = BETWEEN.join(shown)
         found.append(texts)
     return found
 

@@ -77,15 +77,14 @@ def compared_sections(tables: Iterable[ComparedTable]) -> list[Section]:
 
 
 def _compared(table: ComparedTable) -> Table:
-    header, rows = [""], []
+    columns = next(iter(table.rows.values()))
+    header, rows = ["", *(f"{column}, {whose}" for column in columns for whose in ("published", "Retrace"))], []
     for heading, cells in table.rows.items():
         row: list[str | Cell] = [heading]
         for column, cell in cells.items():
             texts = {"published": cell.published_text, "reproduced": cell.reproduced_text}
             row += [Cell(text, bold=(heading, column) in table.best.get(who, ())) for who, text in texts.items()]
         rows.append(row)
-    for column in next(iter(table.rows.values())):
-        header += [f"{column}, published", f"{column}, Retrace"]
     return Table(header, rows)
 
 
@@ -208,8 +207,6 @@ def _study_charts(study: PublishedStudy, tasks: Sequence[Task], named: Collectio
             continue
         task, curve = curves[shown.task]
         methods = [method for method in dict.fromkeys(curve["method"]) if method in shown.methods]
-        if not methods:
-            continue
         for figure in shown.figures:
             if figure not in curve:
                 raise InputError(f"{key}: no {figure!r}; there is: {', '.join(curve)}")
@@ -228,21 +225,18 @@ def task_charts(name: str, title: str, task: Task, methods: Sequence[str], figur
         lines = [Line(of, f"{of} {seed}", losses) for (of, seed), losses in updates if of in methods]
         caption = f"{title}: training loss by update, each point the mean since the one before."
         yield from line_chart(f"{name}-updates", caption, lines, ("update", "loss, in nats"))
-    by_figure = {
-        key: [Line(of, f"{of} {seed}", curve) for of in methods for seed, curve in task.epochs(of, key).items()]
-        for key in figures
-    }
-    if len(methods) > 1:
-        for key, lines in by_figure.items():
-            what = figure_name(key, legend[key])
+    kinds: dict[str, list[Line]] = {"loss": [], "scores": []}
+    for key in figures:
+        what = figure_name(key, legend[key])
+        runs = [(of, seed, curve) for of in methods for seed, curve in task.epochs(of, key).items()]
+        if len(methods) > 1:
+            lines = [Line(of, f"{of} {seed}", curve) for of, seed, curve in runs]
             yield from line_chart(f"{name}-{key}", f"{title}: {what}, by epoch.", lines, ("epoch", what))
-        return
-    for kind, unit in (("loss", "loss, in nats"), ("scores", "score")):
-        lines = [
-            Line(figure_name(key, legend[key]), f"{key} {line.run}", line.points)
-            for key in figures if (legend[key].scale == "loss") == (kind == "loss")
-            for line in by_figure[key]
-        ]  # fmt: skip
+        else:
+            of_kind = kinds["loss" if legend[key].scale == "loss" else "scores"]
+            of_kind += [Line(what, f"{key} {of} {seed}", curve) for of, seed, curve in runs]
+    for kind, lines in kinds.items():
+        unit = "loss, in nats" if kind == "loss" else "score"
         yield from line_chart(f"{name}-{kind}", f"{title}: {kind}, by epoch.", lines, ("epoch", unit))
 
 

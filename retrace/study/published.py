@@ -209,10 +209,10 @@ class PublishedTable:
         for heading, row in self.rows.items():
             addresses = row.figures
             if isinstance(addresses, str):
-                named = self.columns if isinstance(self.columns, dict) else {}
+                names = self.columns.values() if isinstance(self.columns, dict) else ()
                 allowed = "expected heading: {column}, as figures is a pattern"
-                require(bool(named), "columns", list(self.columns), allowed)
-                addresses = tuple(addresses.replace("{column}", name) for name in named.values())
+                require(bool(names), "columns", list(self.columns), allowed)
+                addresses = tuple(addresses.replace("{column}", name) for name in names)
             for key, cells in (("figures", addresses), ("published", row.published)):
                 allowed = f"expected {len(self.columns)}, as there are columns"
                 require(len(cells) == len(self.columns), f"{key} of {heading}", f"{len(cells)} figures", allowed)

@@ -40,8 +40,8 @@ EXAMPLE_LENGTH = 128  # tokens; the example is estimated with as many examples a
 FORMULAS = (
     ("tuning every weight, bytes", memory.FULL),
     ("tuning adapters, bytes", memory.ADAPTER),
-    ("N, parameters", memory.PARAMETERS),
-    ("N_ad, parameters of adapters", memory.ADAPTER_PARAMETERS),
+    ("N, parameters", "vh + d(4h² + 2hh′ + 4h)"),
+    ("N_ad, parameters of adapters", "4dh·h_ad + 4dh"),
 )
 
 
@@ -268,16 +268,13 @@ def estimates_table(estimates: pd.DataFrame) -> Table:
 
 def _layer_equations() -> Table:
     """What each equation of a layer keeps for the backward pass, and their sum."""
-    config, rows = memory.EXAMPLE, []
-    total = [sum(getattr(each, size) for each in memory.EQUATIONS) for size in ("hidden", "pairs", "inner")]
-    for each in (*memory.EQUATIONS, memory.Equation(0, "", "", *total)):
+    rows = []
+    for each in (*memory.EQUATIONS, memory.LAYER):
         terms = {"blh": each.hidden, "bal²": each.pairs, "blh′": each.inner}
-        kept = each.hidden * config.hidden_size + each.inner * config.intermediate_size
-        per_token = config.num_hidden_layers * kept / memory.UNIT
-        per_token_pair = config.num_hidden_layers * each.pairs * config.num_attention_heads / memory.UNIT
         formula = " + ".join(f"{times}{of}" for of, times in terms.items() if times)
-        number = f"({each.number})" if each.number else "together"
-        rows.append((number, each.text, each.kept, formula, figure_text(per_token, 4), figure_text(per_token_pair, 4)))
+        kept = each.kept_by(memory.EXAMPLE)
+        shown = [figure_text(size / memory.UNIT, 4) for size in (kept.per_token, kept.per_token_pair)]
+        rows.append((each.number, each.text, each.kept, formula, *shown))
     header = ("equation", "of a layer", "kept of it", "bytes a layer", "the example, 10⁶ bytes × bl", "× bl²")
     return Table(header, rows)
 

@@ -13,11 +13,11 @@ from huggingface_hub import ModelCard
 
 from retrace.core.errors import InputError
 from retrace.core.settings import read_params
-from retrace.evaluation.records import BaselineDetails, SeedDetails
+from retrace.evaluation.records import BaselineDetails, SeedDetails, TaskDetails
 from retrace.hub.pins import Pin
 from retrace.perplexity.measures import PerplexityReport
 from retrace.publishing.bundle import Address, Published
-from retrace.publishing.card import WORKS, Origin, RunResults, Scores, Trained, eval_results, hub_origin, model_card
+from retrace.publishing.card import WORKS, Origin, RunResults, Trained, eval_results, hub_origin, model_card
 from retrace.publishing.load import read_tuning
 from retrace.report.blocks import Cell as TableCell
 from retrace.report.blocks import Table
@@ -27,18 +27,17 @@ from tests.study import method_of
 from tests.toy import copy_settings
 
 COMMIT = "a" * 40
-SCORES = Scores(
-    trial=SeedDetails(
-        epoch=2, figures={"validation_loss": 0.5, "accuracy": 0.875, "matthews": 0.75},
-        intervals={"accuracy": {"low": 0.8, "high": 0.95}}, before={"accuracy": 0.5},
-    ),
+TRIAL = SeedDetails(
+    epoch=2, figures={"validation_loss": 0.5, "accuracy": 0.875, "matthews": 0.75},
+    intervals={"accuracy": {"low": 0.8, "high": 0.95}}, before={"accuracy": 0.5},
+)  # fmt: skip
+SCORES = TaskDetails(
     baselines={
         "majority": BaselineDetails(figures={"accuracy": 0.25}, intervals={"accuracy": {"low": 0.125, "high": 0.375}})
     },
     legend={"accuracy": Figure("fraction", "higher"), "matthews": Figure("correlation", "higher"),
             "validation_loss": CURVES["validation_loss"]},
-    headlines=["accuracy"],
-    split="validation",
+    headlines=["accuracy"], methods={}, comparisons=[],
 )  # fmt: skip
 PUBLISHED = Published("transformers", "classifier", ("from a import b", "tokenizer = 1", "model = 2"))
 ADDRESS = Address("org/name")
@@ -47,7 +46,8 @@ FACTS: dict[str, Any] = {
     "cell": FULL, "family": "bert", "summary": "A model.", "started": {}, "flag_lines": [],
     "origins": [Origin("text", "a sample"), Origin("sst2", "a sample", licence="Apache-2.0")],
     "counts": Table(("data", "count"), [("sst2", "1,200")]),
-    "training": lambda _: Table(("setting", "value"), [("lr", "0.001")]), "scores": SCORES, "perplexity": None,
+    "training": lambda _: Table(("setting", "value"), [("lr", "0.001")]), "perplexity": None,
+    "scored": [(SCORES, None, TRIAL)], "is_tested": False,
     "limits": lambda _: ["Small."], "results": lambda: RunResults([], "", None),
 }  # fmt: skip
 UNITS = {"perplexity_per_token": 6.5, "perplexity_per_word": 7.0, "bits_per_byte": 0.5}
@@ -155,7 +155,7 @@ def test_what_training_started_from_is_named() -> None:
 @pytest.mark.parametrize(("use", "pipeline"), [("masked", "fill-mask"), ("causal", "text-generation")])
 def test_a_language_model_has_its_perplexity(use: str, pipeline: str) -> None:
     published = replace(PUBLISHED, use=use)
-    card = _card(published, cell=None, scores=None, perplexity=PERPLEXITY, origins=[Origin("text", "s")])
+    card = _card(published, cell=None, scored=[], perplexity=PERPLEXITY, origins=[Origin("text", "s")])
     assert "| masked, fixed masks | valid | 6.50 | 7.00 | 0.500 |" in card.text
     found = _metadata(card)
     assert found["model-index"][0]["results"][0]["metrics"][0]["value"] == 6.5
@@ -204,16 +204,15 @@ def test_flags_of_the_pretrained_model_name_their_split(params) -> None:
 
 def test_what_was_not_scored_is_an_input_error(params) -> None:
     with pytest.raises(InputError, match="no figures of sst2 full 2; run dvc repro first"):
-        assert Trained(Cell("sst2", "full", 2), params).scores
+        assert Trained(Cell("sst2", "full", 2), params).scored
 
 
 def test_figures_of_a_published_model_are_of_the_test_set_where_there_is_one(params) -> None:
     tested = _task(2, 0.4, {"not_above_tfidf": "so"})
     _write("reports/scores.json", {"sst2": SST2, "sst2-test": tested})
     full = Trained(FULL, params)
-    scores = full.scores
-    assert scores is not None
-    assert (scores.trial.epoch, scores.trial.figures, scores.split) == (2, {"accuracy": 0.4}, "test")
+    _, _, trial = full.scored[0]
+    assert (trial.epoch, trial.figures, full.is_tested) == (2, {"accuracy": 0.4}, True)
     assert full.learned_nothing == {"not_above_tfidf": "so", "one_class_only on validation": "all"}
     assert Trained(FULL, params).origins[-1].split == "test"
 
