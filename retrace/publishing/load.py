@@ -49,13 +49,13 @@ def align(path: Path) -> None:
     with path.open("rb") as file:
         start = 8 + int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(start - 8))
-        entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
-        spans = {name: entry["data_offsets"] for name, entry in entries.items()}  # first byte of the values, last
+        # The first byte of each tensor's values, and the last.
+        spans = {name: entry["data_offsets"] for name, entry in header.items() if name != "__metadata__"}
         names = sorted(spans, key=lambda name: ((spans[name][1] - spans[name][0]) % ALIGNMENT > 0, name))
-        laid_out, offset = {name: of for name, of in header.items() if name not in entries}, 0
+        laid_out, offset = {name: of for name, of in header.items() if name not in spans}, 0
         for name in names:
             size = spans[name][1] - spans[name][0]
-            laid_out[name] = {**entries[name], "data_offsets": [offset, offset + size]}
+            laid_out[name] = {**header[name], "data_offsets": [offset, offset + size]}
             offset += size
         text = json.dumps(laid_out, separators=(",", ":")).encode()
         text += b" " * (-(8 + len(text)) % ALIGNMENT)

@@ -44,17 +44,7 @@ from retrace.report.runs import read_runs
 from retrace.results.grid import Grid
 from retrace.statistics.intervals import Interval, held, student
 from retrace.statistics.scales import CURVES, MEASURES, SCALES, SHARES, Better, Figure, Legend, factor
-from retrace.study.published import (
-    BETWEEN,
-    HALF,
-    PUBLISHED,
-    Cell,
-    ComparedCell,
-    ComparedTable,
-    Form,
-    PublishedStudy,
-    Verdict,
-)
+from retrace.study.published import BETWEEN, PUBLISHED, Cell, ComparedCell, ComparedTable, Form, PublishedStudy, Verdict
 
 COUNTS = ("updates", "parameters", "trained_parameters", "processes")  # measures that are the same on every machine
 NO_HEAD = "none"
@@ -372,7 +362,7 @@ def _verdict(cell: Cell, found: Sequence[Reproduced]) -> Verdict:
 
 
 def _of_figure(cell: Cell, printed: float, found: Reproduced) -> Verdict:
-    if abs(found.value - printed) <= HALF * 10.0**-cell.digits:
+    if cell.agree(printed, found.value):
         return Verdict.EXACT
     if found.is_exact:
         return Verdict.BEYOND

@@ -22,7 +22,6 @@ from retrace.report.blocks import NOTHING, figure_text
 from retrace.statistics.scales import SCALES, SHARES, Better, Interval
 
 PUBLISHED, STUDIES, RESULT = Path("published.yaml"), Path("studies"), Path("reports/study.json")
-SECTION = "Published and reproduced"
 BETWEEN = " to "  # between the addresses of both ends of a range
 BARE = ("fraction", "correlation", "score")  # scales on which 0 and 1 without a point are exact, not rounded 0.4 or 0.6
 _NAME = re.compile(r"[A-Za-z0-9-]+")
@@ -173,6 +172,10 @@ class Cell:
         is_bare = self.scale in BARE or (self.scale in SHARES and not published.value)
         return scaled if is_bare and not published.digits else published.digits
 
+    def agree(self, printed: float, reproduced: float) -> bool:
+        """Whether both figures are the same in these digits."""
+        return abs(reproduced - printed) <= HALF * 10.0**-self.digits
+
     @property
     def form(self) -> Form:
         """How Retrace's figure is written beside the published one."""
@@ -189,7 +192,7 @@ class PublishedTable:
     scale: str | dict[str, str]  # of all figures, or by the headings of the columns or of the rows
     columns: tuple[str, ...] | dict[str, str]  # headings; or headings and what replaces {column} in addresses
     rows: dict[str, Row]
-    section: str = SECTION  # heading under which the table stands
+    section: str = "Published and reproduced"  # heading under which the table stands
     best: Literal["column"] | None = None  # the best figure of each column is in bold
 
     def __post_init__(self) -> None:

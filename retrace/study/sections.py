@@ -213,7 +213,8 @@ def memory_section(entry: MemoryEntry, params: Mapping[str, Any]) -> Section:
         f"d = {config.num_hidden_layers}, a = {config.num_attention_heads}, h_ad = {memory.EXAMPLE_WIDTH}; "
         f"N = {memory.EXAMPLE_PARAMETERS:,} as printed, {exact:,} by its formula."
     )
-    saved = {f"{batch} × {length}": _saved_by_formula(batch, length) for batch, length in LOADS}
+    full, adapter = memory.example_memory().values()
+    saved = {f"{batch} × {length}": 1 - adapter.at(batch, length) / full.at(batch, length) for batch, length in LOADS}
     estimates = [estimate(entry.model, model, entry.batch, length, entry.methods, params) for length in entry.lengths]
     if entry.example:
         estimates.append(estimate("the study's example", config, entry.batch, EXAMPLE_LENGTH, ("full", "adapter"), {}))
@@ -291,11 +292,6 @@ def _example(exact: int) -> Table:
             pair, token = figure_text(of.per_token_pair / unit, 4), figure_text(of.per_token / unit)
             rows.append((f"{method}, {what}", f"{of.constant / unit:,.0f}", pair, token))
     return Table(("the example by the formulas", "constant", "× bl²", "× bl"), rows)
-
-
-def _saved_by_formula(batch: int, length: int) -> float:
-    full, adapter = (of.at(batch, length) for of in memory.example_memory().values())
-    return 1 - adapter / full
 
 
 def _claim(by: str, shares: Sequence[float]) -> str:
