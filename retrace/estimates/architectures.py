@@ -71,16 +71,13 @@ def find_model(name: str) -> NamedModel:
         return find_preset(name)
     if not Path(name).is_dir():
         raise InputError(f"{name}: neither a folder nor one of the presets {', '.join(preset_names())}")
+    file, families = f"{name}/config.json", plugin_names(FAMILIES)
     try:
         config = read_config(Path(name))
     except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{name}/config.json: {str(error).splitlines()[0]}") from None
-    families = plugin_names(FAMILIES)
-    if config.model_type not in families:
-        raise InputError(
-            f"{name}/config.json: model_type: {config.model_type!r} is not allowed; "
-            f"expected one of {', '.join(families)}"
-        )
+        raise InputError(f"{file}: {str(error).splitlines()[0]}") from None
+    if (family := config.model_type) not in families:
+        raise InputError(f"{file}: model_type: {family!r} is not allowed; expected one of {', '.join(families)}")
     return NamedModel(name, config)
 
 

@@ -11,10 +11,11 @@ used for estimates.
 """
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
@@ -73,22 +74,14 @@ class LiveMemory(TorchDispatchMode):
         self.now -= size
 
 
-@contextmanager
-def attention_of_cuda() -> Iterator[None]:
-    """Use CUDA's kernels of fused attention; with dropout, those of a CPU keep all attention weights."""
-    of_processor = functional.scaled_dot_product_attention
-    functional.scaled_dot_product_attention = _fused_attention
-    try:
-        yield
-    finally:
-        functional.scaled_dot_product_attention = of_processor
-
-
 def _fused_attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
     is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Flash attention without a mask and in bf16, else the memory-efficient kernel."""
+    """CUDA's kernels: flash attention without a mask and in bf16, else the memory-efficient one.
+
+    With dropout, those of a CPU keep all attention weights.
+    """
     if torch.is_autocast_enabled("cpu"):
         query, key, value = (tensor.to(torch.bfloat16) for tensor in (query, key, value))
     if attn_mask is None and query.dtype == torch.bfloat16:
@@ -197,7 +190,8 @@ def update_needs(
         _make_moments(model, optimizers)
         live.peak = live.now
         passes = 1 if load.part.batch == load.batch else 2  # the second begins with gradients
-        with ProductOperations() as operations, attention_of_cuda() if load.attention == "sdpa" else nullcontext():
+        of_cuda = patch.object(functional, "scaled_dot_product_attention", _fused_attention)
+        with ProductOperations() as operations, of_cuda if load.attention == "sdpa" else nullcontext():
             for _ in range(passes):
                 _loss(model, head, load.part).backward()
         nn.utils.clip_grad_norm_(model.parameters(), optimizer.max_grad_norm)

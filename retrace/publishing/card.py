@@ -3,7 +3,6 @@
 `Trained` reads the facts from params.yaml, data cards, runs and reports; `model_card` writes the card.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,7 +41,7 @@ from retrace.tasks.question_answering.settings import AnswerSettings
 
 FOLDER = Path(__file__).parent
 # Title, licence (null where the authors give none) and citation of data sets, by repository of the hub and config.
-WORKS: dict[str, dict[str, str | None]] = json.loads((FOLDER / "works.json").read_text(encoding="utf-8"))
+WORKS: dict[str, dict[str, str | None]] = read_json(FOLDER / "works.json")
 PIPELINES = {
     "classifier": "text-classification", "spans": "question-answering", "masked": "fill-mask",
     "causal": "text-generation",
@@ -82,15 +81,6 @@ def hub_origin(name: str, pin: Pin, config: str, split: str, licence: str | None
     work = WORKS.get(f"{pin.repository} {config}") or WORKS.get(pin.repository) or {}
     title, licence = work.get("title") or pin.repository, work.get("licence") or licence
     return Origin(name, title, pin, config, split, licence, work.get("citation"))
-
-
-@dataclass(frozen=True)
-class RunResults:
-    """What the report says about the run."""
-
-    verdict: Sequence[str]
-    note: str  # the number of seeds, and how to read the table
-    table: Table | None  # of methods and tasks; None without scores
 
 
 class Trained:
@@ -134,19 +124,19 @@ class Trained:
         tuned = f"tuned on {self.cell.task} with Retrace: {self.cell.method}, seed {self.cell.seed}"
         return f"A model of the family {self.family}, {tuned}. {how}"
 
-    def results(self) -> RunResults:
-        """The verdict and the table of the report, of all methods and tasks that were scored."""
+    def results(self) -> tuple[list[str], str, Table | None]:
+        """The report's verdict; how to read its table; and the table of all methods and tasks, None without scores."""
         tasks = read_tasks(self.details, self.params, with_curves=False) if self.details else []
         runs, scored = read_runs(self.params), [task for task in tasks if task.methods]
         said = verdict(judged(tasks), self.perplexity, shares_of(runs))
         if not scored:
-            return RunResults(said, "", None)
+            return said, "", None
         table, seeds = summary_table(scored, shares_of(runs), seconds_of(runs)), most_seeds(scored)
         own = f"; this model is of seed {self.cell.seed}" if self.cell else ""
         means = f"Means over {seeds} seeds{own}. " if seeds > 1 else ""
         scores = "; ".join(text for text, _ in table.groups if ": " in text)
         note = f"{scores}. {means}{reading(scored)} Last come baselines, which need no language model."
-        return RunResults(said, note, table)
+        return said, note, table
 
     @cached_property
     def learned_nothing(self) -> Flags:
@@ -282,6 +272,7 @@ def model_card(model: Trained, published: Published, address: Address, commit: s
     *_, task = origins = model.origins
     repositories, pin = [origin.pin.repository for origin in origins if origin.pin], task.pin
     pipeline, started = PIPELINES[published.use], model.started
+    said, note, table = model.results()
     data = ModelCardData(
         library_name=published.library, pipeline_tag=pipeline,
         tags=["retrace", model.family, *([model.cell.method] if model.cell else [])],
@@ -298,8 +289,8 @@ def model_card(model: Trained, published: Published, address: Address, commit: s
         ],
     )  # fmt: skip
     body = fill_markdown(
-        "card.md.j2", FOLDER, model=model, repository=address.repository, started=started, results=model.results(),
-        code=Code("\n".join(published.lines)), scores=model.scored and _score_table(model),
+        "card.md.j2", FOLDER, model=model, repository=address.repository, started=started, said=said, note=note,
+        of_run=table, code=Code("\n".join(published.lines)), scores=model.scored and _score_table(model),
         perplexity=None if model.cell else model.perplexity and perplexity_table(model.perplexity),
         intervals=INTERVALS, origins=origins, training=model.training(commit), limits=model.limits(published),
     )  # fmt: skip

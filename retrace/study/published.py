@@ -127,9 +127,6 @@ def _read(text: str, number: re.Match[str]) -> Printed:
     return Printed(text, float(exact), digits, form)
 
 
-PrintedCell = float | str | None  # as in published.yaml; `printed` refuses numbers, and says what to do
-
-
 @dataclass(frozen=True)
 class Row:
     """A row: the printed figures, and the addresses of Retrace's.
@@ -139,7 +136,7 @@ class Row:
     """
 
     figures: tuple[str | None, ...] | str
-    published: tuple[PrintedCell, ...]
+    published: tuple[float | str | None, ...]  # `printed` refuses numbers, and says what to do
 
 
 @dataclass(frozen=True)

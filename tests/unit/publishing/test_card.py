@@ -17,7 +17,7 @@ from retrace.evaluation.records import BaselineDetails, SeedDetails, TaskDetails
 from retrace.hub.pins import Pin
 from retrace.perplexity.measures import PerplexityReport
 from retrace.publishing.bundle import Address, Published
-from retrace.publishing.card import WORKS, Origin, RunResults, Trained, hub_origin, model_card
+from retrace.publishing.card import WORKS, Origin, Trained, hub_origin, model_card
 from retrace.publishing.load import read_tuning
 from retrace.report.blocks import Cell as TableCell
 from retrace.report.blocks import Table
@@ -48,7 +48,7 @@ FACTS: dict[str, Any] = {
     "counts": Table(("data", "count"), [("sst2", "1,200")]),
     "training": lambda _: Table(("setting", "value"), [("lr", "0.001")]), "perplexity": None,
     "scored": [(SCORES, None, TRIAL)], "is_tested": False,
-    "limits": lambda _: ["Small."], "results": lambda: RunResults([], "", None),
+    "limits": lambda _: ["Small."], "results": lambda: ([], "", None),
 }  # fmt: skip
 UNITS = {"perplexity_per_token": 6.5, "perplexity_per_word": 7.0, "bits_per_byte": 0.5}
 PERPLEXITY = PerplexityReport.from_json(
@@ -118,7 +118,7 @@ def test_flags_stand_before_everything_else() -> None:
 def test_the_verdict_and_the_table_of_the_run_are_those_of_the_report() -> None:
     said = ["Pretraining is worth **+1.0 points** on <b>a|b</b>_*.", "One seed."]
     table = Table(("method", "score"), [("a_b|", TableCell("90.0 ≈", bold=True))], groups=[("", 1), ("my_task: F1", 1)])
-    text = _card(results=lambda: RunResults(said, "Read [so](x).", table)).text
+    text = _card(results=lambda: (said, "Read [so](x).", table)).text
     shown = text[text.index("## What the run shows") : text.index("## How to load it")]
     assert shown.split("\n\n")[1:3] == [
         r"Pretraining is worth **+1.0 points** on \<b\>a\|b\</b\>\_\*.", "One seed."
@@ -238,31 +238,31 @@ def test_the_card_has_the_verdict_and_the_table_of_the_report(params) -> None:
     _write("reports/perplexity-details.json", {"valid": {
         "masked": UNITS, "unigram": UNITS | {"perplexity_per_token": 147.0}, "beats_unigram": True, "flags": {},
     }})  # fmt: skip
-    found = Trained(FULL, params).results()
-    assert found.verdict == [
+    said, note, table = Trained(FULL, params).results()
+    assert said == [
         "Pretraining is worth **+20.0 points** of accuracy on reviews (90.0 against 70.0).",
         "The language model’s perplexity is **6.5 per token**; a unigram model’s is 147.",
         "Above a baseline in the mean, but not shown to be with 2 seeds: Scratch on reviews (tf-idf).",
     ]
-    assert found.note.startswith("Reviews: accuracy, %. Means over 2 seeds; this model is of seed 1. 95% interval for ")
-    assert found.table is not None
-    assert [[str(cell) for cell in row] for row in found.table.rows] == [
+    assert note.startswith("Reviews: accuracy, %. Means over 2 seeds; this model is of seed 1. 95% interval for ")
+    assert table is not None
+    assert [[str(cell) for cell in row] for row in table.rows] == [
         ["Full", "–", "90.0", "88.0 – 92.0", "1.41", "–"],
         ["Scratch", "–", "70.0", "68.0 – 72.0", "1.41", "–"],
         ["tf-idf", "", "66.0", "66.0 – 66.0", "", ""],
     ]
-    assert "this model" not in Trained(None, params).results().note
+    assert "this model" not in Trained(None, params).results()[1]
 
 
 def test_of_one_seed_or_without_scores_no_more_is_said_than_is_known(params) -> None:
     _write("reports/scores.json", {"sst2": _run((1,), "models differ")})
-    found = Trained(FULL, params).results()
-    assert found.verdict[-1] == "One seed: differences are of these models, and do not tell the methods apart."
-    assert "Means" not in found.note
+    said, note, _ = Trained(FULL, params).results()
+    assert said[-1] == "One seed: differences are of these models, and do not tell the methods apart."
+    assert "Means" not in note
     _write("reports/scores.json", {"sst2": SST2})  # which has no figure that models are judged by
-    assert Trained(FULL, params).results() == RunResults([], "", None)
+    assert Trained(FULL, params).results() == ([], "", None)
     Path("reports/scores.json").unlink()
-    assert Trained(None, params).results() == RunResults([], "", None)
+    assert Trained(None, params).results() == ([], "", None)
 
 
 def test_a_tuning_has_the_settings_of_params_yaml(params) -> None:
