@@ -38,15 +38,15 @@ def repro(
     from retrace.cli.remote import pull_option, sending  # here, as DVC takes a second to import
 
     with sending(push):
-        if code := run([*DVC, *pull_option(), *(arguments or ())]):
+        if code := run_dvc([*DVC, *pull_option(), *(arguments or ())]):
             raise typer.Exit(code)
 
 
-def run(command: Sequence[str]) -> int:
+def run_dvc(command: Sequence[str], folder: Path = Path()) -> int:
     """Run DVC and return its exit code as a shell would; Ctrl-C reaches DVC by itself, SIGTERM is passed on."""
     with (
         handled(lambda *_: None, [signal.SIGINT]),
-        subprocess.Popen(command) as dvc,
+        subprocess.Popen(command, cwd=folder) as dvc,
         handled(lambda number, _: dvc.send_signal(number), [signal.SIGTERM]),
     ):
         code = dvc.wait()

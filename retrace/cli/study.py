@@ -2,10 +2,7 @@
 
 import filecmp
 import io
-import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections import Counter
@@ -17,21 +14,21 @@ from typing import Annotated, Any
 import typer
 
 from retrace.cli.main import print_table
+from retrace.cli.repro import DVC, run_dvc
 from retrace.cli.settings import write_presets
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
-from retrace.core.guard import CODE, handled, take
+from retrace.core.guard import CODE, take
 from retrace.core.records import WRITTEN as WRITTEN_BY_RUNS
-from retrace.core.records import git
-from retrace.core.settings import DATA_PARAMS, LARGEST_SEED, PARAMS, Seed, build, read_params
+from retrace.core.records import git, try_git
+from retrace.core.settings import LARGEST_SEED, Seed, build, read_params
 from retrace.study.published import MEANINGS, PUBLISHED, RESULT, STUDIES, StudyResult, read_published
 
-DVC, RETRACE = (sys.executable, "-m", "dvc"), (sys.executable, "-m", "retrace.cli.main")
+RETRACE = (sys.executable, "-m", "retrace.cli.main")
 WORKSPACES = Path(".retrace/studies")
 OWN_DATA, REPORTS = Path("data/own"), Path("reports")
 NOT_COPIED = ("reports/", "studies/", "data/own/")  # made by runs; other studies'; linked
 PIPELINE, IGNORED, STAGES = Path("dvc.yaml"), Path(".dvcignore"), Path("studies/dvc.yaml")
-WRITTEN = (PARAMS, DATA_PARAMS, PIPELINE, IGNORED)  # they differ from the project's
 # Dependencies of the comparison that a study's own pipeline may lack.
 OPTIONAL = ("data/${data}", "data/model", "models/pretrained", "reports/perplexity-details.json")
 LIVE = "live"  # plots that are drawn during training
@@ -52,15 +49,12 @@ def list_studies() -> None:
     print_table(("study", "tables", "figures", "run", "title"), rows)
 
 
-def compare(name: Name, as_json: Annotated[bool, typer.Option("--json", help="print study.json")] = False) -> None:
+def compare(name: Name) -> None:
     """Show published figures beside Retrace's, one per line."""
     folder = _folder(name)
     if not (folder / RESULT).is_file():
         raise InputError(f"{STUDIES}/{name} was not run: retrace study run {name}")
     result = StudyResult.read(folder / RESULT)
-    if as_json:
-        print(json.dumps(result.to_json(), indent=2, ensure_ascii=False))
-        return
     print(result.title)
     print(result.comparable)
     rows = [(*place, cell.published_text, cell.reproduced_text, cell.verdict) for *place, cell in result.cells()]
@@ -166,7 +160,7 @@ def run_study(project: Path, name: str, small: bool, seed: int | None = None) ->
         origin = _origin(project)
         fill_workspace(project, study, folder, small, seed)
         code = 0 if small else subprocess.run([*RETRACE, "needs"], cwd=folder, check=False).returncode
-        code = code or _repro(folder)
+        code = code or run_dvc([*DVC, f"{STAGES}:compare"], folder)
         if code == 0:
             of_run = RunOrigin(**origin, seed=build(Seed, read_params(folder), "seed"))
             write_json(folder / ORIGIN, of_run.to_json())
@@ -180,15 +174,15 @@ def run_study(project: Path, name: str, small: bool, seed: int | None = None) ->
 
 def _origin(project: Path) -> dict[str, Any]:
     """The commit and the files that differ from it, except those that runs write and the user's data."""
-    found = git("status", "--porcelain=v2", "--branch", "--", ".", *WRITTEN_BY_RUNS, ":!data/own", folder=project)
-    lines = found.splitlines()
-    commit = next(line.split()[-1] for line in lines if line.startswith("# branch.oid"))
-    changed = [line.rsplit(" ", 1)[-1] for line in lines if not line.startswith("#")]
-    return {"commit": None if commit == "(initial)" else commit, "changed": changed}
+    found = git("status", "--porcelain", "--", ".", *WRITTEN_BY_RUNS, ":!data/own", folder=project)
+    return {
+        "commit": try_git("rev-parse", "HEAD", folder=project),
+        "changed": [line[3:] for line in found.splitlines()],
+    }
 
 
 def fill_workspace(project: Path, study: Path, folder: Path, small: bool, seed: int | None = None) -> None:
-    """Create or update a workspace; files that are equal already stay untouched, so that DVC reruns nothing."""
+    """Create or update a workspace; the project's files that are equal already stay untouched."""
     presets = [study / f"{name}.yaml" for name in ("params", "small")][: 1 + small]
     for preset in presets:
         if not preset.is_file():
@@ -198,16 +192,13 @@ def fill_workspace(project: Path, study: Path, folder: Path, small: bool, seed: 
     for gone in code.difference(files):
         (folder / gone).unlink()
     for path in files:
-        if path not in WRITTEN:
-            _copy(project / path, folder / path)
+        _copy(project / path, folder / path)
     _copy(study / PUBLISHED, folder / STUDIES / study.name / PUBLISHED)
     _write_stages(project, study, folder)
-    _write(folder / "study.yaml", f"study: {study.name}\nrun: {'small' if small else 'published'}\n")
-    for path in (PARAMS, DATA_PARAMS):
-        shutil.copyfile(project / path, folder / path)
+    write_text(folder / "study.yaml", f"study: {study.name}\nrun: {'small' if small else 'published'}\n")
     if seed is not None:
         presets.append(folder / "seed.yaml")
-        _write(presets[-1], f"seed: {seed}\nfinetune: {{seeds: [{seed}]}}\n")
+        write_text(presets[-1], f"seed: {seed}\nfinetune: {{seeds: [{seed}]}}\n")
     write_presets(presets, folder)
     if (project / OWN_DATA).is_dir() and not (folder / OWN_DATA).is_symlink():
         (folder / OWN_DATA).symlink_to((project / OWN_DATA).resolve(), target_is_directory=True)
@@ -227,20 +218,15 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copy(source, target)
 
 
-def _write(path: Path, text: str) -> None:
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
-        write_text(path, text)
-
-
 def _write_stages(project: Path, study: Path, folder: Path) -> None:
     """Write the pipeline, the study's own or the project's, and the stage that compares figures."""
     own, stages = study / PIPELINE, (project / STAGES).read_text(encoding="utf-8")
-    _copy(own if own.is_file() else project / PIPELINE, folder / PIPELINE)
     if own.is_file():
+        _copy(own, folder / PIPELINE)
         absent = [dep for dep in OPTIONAL if dep not in own.read_text(encoding="utf-8")]
         stages = "".join(line for line in stages.splitlines(keepends=True) if line.strip(" -\n") not in absent)
-    _write(folder / STAGES, stages)
-    _write(folder / IGNORED, (project / IGNORED).read_text(encoding="utf-8") + f"!/{STUDIES}/\n")
+    write_text(folder / STAGES, stages)
+    write_text(folder / IGNORED, (project / IGNORED).read_text(encoding="utf-8") + f"!/{STUDIES}/\n")
 
 
 def _configure_dvc(project: Path, folder: Path) -> None:
@@ -258,17 +244,9 @@ def _configure_dvc(project: Path, folder: Path) -> None:
     config.read_dict({"core": {"no_scm": "true"}, "cache": {"dir": str(cache)}, "plots": {"html_template": page}})
     text = io.StringIO()
     config.write(text)
-    mask = os.umask(0o077)
-    try:
-        _write(folder / ".dvc/config.local", text.getvalue())
-    finally:
-        os.umask(mask)
-
-
-def _repro(folder: Path) -> int:
-    """Run the pipeline up to the comparison, showing its output."""
-    with handled(lambda *_: None, [signal.SIGINT]):  # DVC and the stage get it too, and handle it themselves
-        return subprocess.run([*DVC, "repro", f"{STAGES}:compare"], cwd=folder, check=False).returncode
+    (folder / ".dvc").mkdir(exist_ok=True)
+    (folder / ".dvc").chmod(0o700)
+    write_text(folder / ".dvc/config.local", text.getvalue())
 
 
 SUBCOMMANDS = {"list": list_studies, "run": run, "compare": compare, "record": record}

@@ -213,4 +213,4 @@ def test_a_remote_that_is_not_there_is_said_where_something_is_to_be_done(
 def test_sigterm_is_passed_on() -> None:
     asked = Timer(1, os.kill, (os.getpid(), signal.SIGTERM))
     asked.start()
-    assert repro.run((sys.executable, "-ISc", "import time; time.sleep(60)")) == 128 + signal.SIGTERM
+    assert repro.run_dvc((sys.executable, "-ISc", "import time; time.sleep(60)")) == 128 + signal.SIGTERM

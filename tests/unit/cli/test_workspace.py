@@ -1,15 +1,19 @@
 """The workspace of a study, filled and filled again; DVC itself runs in it in tests/integration/test_studies.py."""
 
+import sys
 from pathlib import Path
 
 import pytest
 from dvc.config import Config
 
-from retrace.cli.study import DVC, fill_workspace, run_study
+from retrace.cli.study import fill_workspace, run_study
 from retrace.core.errors import InputError
 from retrace.core.guard import take
 from retrace.core.settings import read_params
 from tests.toy import Project, copy_project
+
+DVC = (sys.executable, "-m", "dvc")
+WRITTEN_ANEW = ("params.yaml", ".dvcignore", "dvc.yaml", "study.yaml", "config.local")
 
 
 @pytest.fixture
@@ -42,7 +46,7 @@ def test_only_what_changed_is_written_again_and_what_is_gone_vanishes(project: P
     gone, edited = project.folder / "retrace/gone.py", project.folder / "retrace/families/bert.py"
     gone.write_text("")
     folder = _fill(project, "two-cores", small=False)
-    paths = [path for path in folder.rglob("*") if path.is_file() and path.name != "params.yaml"]
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.name not in WRITTEN_ANEW]
     before = {path: path.stat().st_mtime_ns for path in paths}
     gone.unlink()
     edited.write_text("# edited\n")
@@ -64,7 +68,7 @@ def test_dvc_knows_the_workspace_by_itself_and_shares_the_projects_cache(project
     assert config["core"]["autostage"]
     assert Path(config["remote"]["beside"]["url"]).resolve() == project.folder.parent / "storage"
     assert config["remote"]["far"]["url"] == "https://ada:secret@example.org/a"
-    assert (there.folder / ".dvc/config.local").stat().st_mode & 0o077 == 0
+    assert (there.folder / ".dvc").stat().st_mode & 0o077 == 0
     stages = there.run(*DVC, "stage", "list", "--all", "--name-only").stdout.split()
     assert {"pretrain", "data/dvc.yaml:checkpoints@llama", "studies/dvc.yaml:compare"} <= set(stages)
     assert not any("studies" in name for name in project.run(*DVC, "stage", "list", "--all").stdout.split())

@@ -190,7 +190,7 @@ def test_an_entry_is_added_behind_the_others_whose_comments_stay(tmp_path: Path)
 def test_a_run_is_recorded_by_the_commit_that_it_began_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stages are done by hand. What they write is no change, and a new file of code is one."""
 
-    def run_by_hand(folder: Path) -> int:
+    def run_by_hand(_: Sequence[str], folder: Path) -> int:
         _finish(folder)
         (folder / "reports/study").mkdir(exist_ok=True)
         return 0
@@ -199,7 +199,7 @@ def test_a_run_is_recorded_by_the_commit_that_it_began_at(tmp_path: Path, monkey
     (project.folder / "studies/two-cores/records.yaml").unlink()
     project.commit("no runs")
     commit = project.run("git", "rev-parse", "HEAD").stdout.strip()
-    monkeypatch.setattr(study, "_repro", run_by_hand)
+    monkeypatch.setattr(study, "run_dvc", run_by_hand)
     monkeypatch.setattr(study, "RETRACE", ("true",))
     monkeypatch.chdir(project.folder)
     for _ in range(2):  # the second finds the first one's reports
