@@ -7,9 +7,8 @@ whose dvc.lock does not have it.
 """
 
 import json
-import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
@@ -82,7 +81,7 @@ def reason(error: BaseException) -> str:
 
 @contextmanager
 def sending(wanted: bool) -> Iterator[None]:
-    """If `wanted`, push the results of stages to the default remote while they run, and at the end all recorded ones.
+    """If `wanted`, push the results of stages to the default remote while they run, and what is left at the end.
 
     A transfer that fails is reported in one line and retried. Raises InputError if there is no remote, and typer.Exit
     with 1 if the results could not be sent in the end.
@@ -93,10 +92,9 @@ def sending(wanted: bool) -> Iterator[None]:
     sender = Sender()
     try:
         yield
-    except BaseException:
-        sender.finish(with_recorded=False)
-        raise
-    if not sender.finish(with_recorded=True):
+    finally:
+        is_sent = sender.finish()
+    if not is_sent:
         raise typer.Exit(1)
 
 
@@ -119,22 +117,22 @@ class Sender:
         self._thread = Thread(target=self._watch, daemon=True)
         self._thread.start()
 
-    def finish(self, with_recorded: bool) -> bool:
-        """Push what is left, `with_recorded` all that dvc.lock has; whether that succeeded."""
+    def finish(self) -> bool:
+        """Push what is left; whether that succeeded."""
         self._ended.set()
         self._thread.join()
         self._is_silent = False
-        return self._try(self._send_all if with_recorded else self._send_new, "run it again to send the results")
+        return self._try("run it again to send the results")
 
     def _watch(self) -> None:
         pause = PAUSE
         while not self._ended.wait(pause):
-            pause = PAUSE if self._try(self._send_new, f"tried again every {AGAIN:.0f} seconds") else AGAIN
+            pause = PAUSE if self._try(f"tried again every {AGAIN:.0f} seconds") else AGAIN
 
-    def _try(self, send: Callable[[], None], then: str) -> bool:
+    def _try(self, then: str) -> bool:
         """Push, and report the first of several failures in a row; whether it succeeded."""
         try:
-            send()
+            self._send_new()
         except Exception as error:  # anything that a remote's client raises
             if not self._is_silent:
                 print(f"error: not sent to remote {self._name}: {reason(error)}; {then}", file=sys.stderr, flush=True)
@@ -153,7 +151,7 @@ class Sender:
             files = _files(self._repo.cache.local, made)
             if not files:  # DVC writes the entry before it has moved all files to its cache
                 continue
-            count = self._send(self._remote, files)
+            count = self._send(files)
             odb = self._repo.cloud.get_remote_odb(self._name, "push", hash_name="md5-dos2unix")
             place = odb.fs.join(odb.path, "runs", *path.parts[-3:])  # of the run cache's entry
             if count or not self._remote.fs.exists(place):
@@ -161,29 +159,17 @@ class Sender:
                 print(f"sent to remote {self._name}: {next(iter(made.values()))}, {count} files", flush=True)
             self._settled.add(path)
 
-    def _send_all(self) -> None:
-        """Push new stages, and all that dvc.lock and .dvc files name."""
-        self._send_new()
-        logging.disable(logging.WARNING)  # DVC warns about stages that were never run
-        try:
-            used = self._repo.used_objs(push=True)
-        finally:
-            logging.disable(logging.NOTSET)
-        for odb, objects in used.items():
-            cache = self._repo.cache.local
-            digests = [each.value for each in objects if each.value and Path(cache.oid_to_path(each.value)).is_file()]
-            self._send(odb or self._remote, digests)
-
-    def _send(self, odb: HashFileDB, digests: Iterable[str]) -> int:
+    def _send(self, digests: set[str]) -> int:
         """Push the files of the cache that the remote lacks; how many.
 
         A folder's list of files is sent last: if the remote has the list, DVC assumes that it has the files.
         """
-        cache, wanted = self._repo.cache.local, sorted(set(digests))
-        absent = set(wanted).difference(odb.oids_exist(wanted))
+        cache = self._repo.cache.local
+        absent = digests.difference(self._remote.oids_exist(sorted(digests)))
         for are_lists in (False, True):
             group = [each for each in absent if each.endswith(".dir") == are_lists]
-            odb.add([cache.oid_to_path(each) for each in group], cache.fs, group, check_exists=False, verify=False)
+            paths = [cache.oid_to_path(each) for each in group]
+            self._remote.add(paths, cache.fs, group, check_exists=False, verify=False)
         return len(absent)
 
 
