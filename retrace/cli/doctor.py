@@ -206,19 +206,18 @@ def _is_held(path: Path) -> bool:
 
 def _cache() -> Iterator[Finding]:
     """Whether what DVC recorded is in its cache, complete by size, and whether there is room for the rest."""
-    outs: list[dict[str, str]] = []
+    outs: dict[str, dict[str, str]] = {}
     for path in LOCKFILES:
         with suppress(InputError, FileNotFoundError):
-            outs += [out for stage in _stages(path).values() for out in stage.get("outs", ()) if "md5" in out]
+            outs |= {out["md5"]: out for stage in _stages(path).values() for out in stage.get("outs", ())}
     store = cache_folder()
-    cached = {out["md5"]: out for out in outs if _cached(store, out["md5"]).is_file()}
-    if cut := [out["path"] for out in cached.values() if not _is_whole(store, out)]:
+    absent = [out for digest, out in outs.items() if not _cached(store, digest).is_file()]
+    if cut := [out["path"] for out in outs.values() if out not in absent and not _is_whole(store, out)]:
         yield Finding("cache", f"cut short: {some_of(cut)}", "retrace check --cache && dvc repro")
     else:
-        recorded = len({out["md5"] for out in outs})
-        missing = "; `dvc repro` makes the others again" if len(cached) < recorded else ""
-        yield Finding("cache", f"{len(cached)} of {recorded} recorded outputs{missing}")
-    needed = sum(int(out.get("size", 0)) for out in outs if out["md5"] not in cached)
+        others = "; `dvc repro` makes the others again" if absent else ""
+        yield Finding("cache", f"{len(outs) - len(absent)} of {len(outs)} recorded outputs{others}")
+    needed = sum(int(out.get("size", 0)) for out in absent)
     free = shutil.disk_usage(".").free
     said = f"{size(free)} are free; the outputs that are not in the cache take {size(needed)} there, and as much here"
     yield Finding("space", said, "dvc gc --workspace" if free < 2 * needed else None)
@@ -254,23 +253,11 @@ def _remote() -> Iterator[Finding]:
 
 
 def _devices() -> Iterator[Finding]:
-    """GPUs, whether torch can use them, and whether bf16 is fast here."""
+    """GPUs, and whether torch can use them."""
     gpus = visible_gpus()
     is_useless = bool(gpus) and installed("torch").endswith("+cpu")
     said = f"{len(gpus) or 'no'} GPU{'s' if len(gpus) > 1 else ''} visible"
     yield Finding("devices", said + ", which this torch cannot use" * is_useless, INSTALL if is_useless else None)
-    how = "fast" if _has_fast_bf16(bool(gpus)) else "not fast"
-    yield Finding("bf16", f"{how} here, which decides `precision: auto`")
-
-
-def _has_fast_bf16(on_gpu: bool) -> bool:
-    """Torch's criteria: GPUs of compute capability 8 or more; processors with AVX512-BF16 or AMX."""
-    if on_gpu:
-        query = ("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader")
-        found = subprocess.run(query, capture_output=True, text=True, check=False).stdout.split()
-        return bool(found) and all(float(each) >= 8 for each in found)
-    processor = Path("/proc/cpuinfo")
-    return processor.is_file() and not {"avx512_bf16", "amx_tile"}.isdisjoint(processor.read_text().split())
 
 
 def _removal(paths: Sequence[Path]) -> str | None:

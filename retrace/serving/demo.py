@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
 
 from aiohttp import web
 from markupsafe import Markup
@@ -35,7 +34,6 @@ AROUND = 300  # characters of the passage that are shown on each side of an answ
 CLASSES = 5  # the most probable ones, which are shown
 HOST = "127.0.0.1"
 BODY = 2**19  # bytes of a request: two fields of the longest text, encoded with up to 12 bytes per character
-FORM = "application/x-www-form-urlencoded"
 HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -233,16 +231,12 @@ def _check_origin(request: web.Request, hosts: Sequence[str]) -> None:
 
 async def _fields(request: web.Request, names: Collection[str]) -> dict[str, str]:
     """The fields of a form by name, "" for those that are missing."""
-    if request.content_type != FORM:
-        allowed = f"is not allowed; expected {FORM}"
-        raise web.HTTPUnsupportedMediaType(text=f"Content-Type: {request.content_type!r} {allowed}\n")
     try:
-        given = parse_qs((await request.read()).decode(), keep_blank_values=True, max_num_fields=8, errors="strict")
-    except ValueError as error:
+        given = await request.post()
+    except (LookupError, ValueError) as error:  # an unknown charset, or malformed
         raise InputError(f"the form cannot be read: {error}") from None
-    fields = {name: given.get(name, [""])[0].replace("\r\n", "\n") for name in names}
+    fields = {name: str(given.get(name, "")).replace("\r\n", "\n") for name in names}
     for name, text in fields.items():
         if len(text) > LONGEST:
-            said = f"{name}: {len(text)} characters are too many; expected at most {LONGEST}\n"
-            raise web.HTTPRequestEntityTooLarge(LONGEST, len(text), text=said)
+            raise InputError(f"{name}: {len(text)} characters are too many; expected at most {LONGEST}")
     return fields
