@@ -56,7 +56,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="print json")] =
 
     Exit code 1 where something is wrong; each problem comes with the command that mends it.
     """
-    require_checkout("dvc.yaml", "params.yaml")
+    require_checkout()
     findings = [finding for check in CHECKS for finding in check()]
     wrong = [finding for finding in findings if finding.mend]
     if as_json:

@@ -47,7 +47,6 @@ def parameters(
     method: Tuned = "full",
     by: Annotated[Literal["parameter", "module", "layer"], typer.Option(help="one row for each")] = "parameter",
     format: Annotated[Literal["table", "json"], typer.Option()] = "table",
-    depth: Annotated[int | None, typer.Option("--summary", help="torchinfo's summary, so many levels deep")] = None,
 ) -> None:
     """Print every parameter of a model, and the total beside the count by the architecture's formula.
 
@@ -55,15 +54,10 @@ def parameters(
     default, the model of params.yaml. Without --head it is the body as it was pretrained: BERT's with its pooler,
     RoBERTa's without one.
     """
-    from torchinfo import summary
-
     from retrace.estimates.architectures import HEADS, closed_form, count_parameters, rows, sums
 
     named, (_, chosen) = _named(model), _params_and_method(method, head)
-    network, counts = count_parameters(HEADS.get(head or ""), named.config, chosen.tune)
-    if depth is not None:
-        print(summary(network, depth=depth, verbose=0))
-        return
+    _, counts = count_parameters(HEADS.get(head or ""), named.config, chosen.tune)
     form, table = closed_form(named.config, counts), rows(counts, by)
     published = named.published if head is None and method == "full" else ()  # these are counts of the pretrained body
     if format == "json":

@@ -20,7 +20,6 @@ Row = dict[str, Any]
 Of = typer.Option(help="of fine-tuning; default: the first in params.yaml")
 Port = typer.Option(min=0, max=65535, help="on 127.0.0.1; 0: any free port")
 Ensemble = typer.Option("--ensemble", help="average all seeds: class probabilities, or scores of tokens")
-AsJson = typer.Option("--json", help="one JSON object per line, as when output is not a terminal")
 
 
 def predict(
@@ -31,7 +30,6 @@ def predict(
     method: Annotated[str | None, Of] = None,
     seed: Annotated[int | None, Of] = None,
     ensemble: Annotated[bool, Ensemble] = False,
-    as_json: Annotated[bool, AsJson] = False,
 ) -> None:
     """Print what a fine-tuned model answers: a label with its probability, or an answer with its position and score.
 
@@ -50,21 +48,15 @@ def predict(
     pairs = not asks and read_examples(source_folder(params["data"]), task, "dev")[0].pair is not None
     if not asks and (question or passage):
         raise InputError(f"--passage and --question are of questions; {task} takes texts")
-    if any(not text.strip() for text in texts or ()):
-        raise InputError("a text is empty")
-    if texts and (asks or pairs):
-        takes = "questions" if asks else "pairs of texts"
-        raise InputError(f"{task} takes {takes}, as lines of JSON on standard input")
     if bool(question) != (passage is not None):
         raise InputError("--passage and --question go together")
     context = read_text(passage) if passage else ""
-    rows: list[Row] = [{"passage": context, "question": each} for each in question]
-    rows += [{"text": text} for text in texts or ()]
-    rows = rows or list(_standard_input(("passage", "question") if asks else ("text", "pair") if pairs else ("text",)))
+    keys = ("passage", "question") if asks else ("text", "pair") if pairs else ("text",)
+    rows = [{"passage": context, "question": each} for each in question] or list(_rows(keys, texts))
     if not rows:
         raise InputError(f"nothing to predict: expected a {'question' if asks else 'text'}, or lines on standard input")
     found = predictor.answers(rows)
-    if as_json or not sys.stdout.isatty():
+    if not sys.stdout.isatty():
         for row, answer in zip(rows, found, strict=True):
             print(json.dumps(row | answer, ensure_ascii=False))
         return
@@ -89,22 +81,23 @@ def chosen_cell(grid: Grid, task: str, method: str | None, seed: int | None) -> 
     return Cell(task, method or first, grid.seeds[0] if seed is None else seed)
 
 
-def _standard_input(keys: Sequence[str]) -> Iterator[Row]:
-    """A row with these keys for each line; empty lines are skipped."""
+def _rows(keys: Sequence[str], texts: Sequence[str] | None) -> Iterator[Row]:
+    """A row with these keys for each text or, without any, for each line of standard input that is not empty."""
     try:
-        lines = sys.stdin.readlines()
+        lines = texts or sys.stdin.readlines()
     except UnicodeDecodeError as error:
         raise InputError(f"standard input: not UTF-8: {error.reason}") from None
+    place = "text" if texts else "standard input"
     for number, line in enumerate(lines, start=1):
-        if not line.strip():
+        if not (texts or line.strip()):
             continue
         is_json = line.lstrip().startswith("{")
-        row = parse_json(line, Path("standard input"), number) if is_json else {"text": line.strip()}
+        row = parse_json(line, Path(place), number) if is_json else {"text": line.strip()}
         for key in keys:
             if not isinstance(row.get(key), str) or not row[key].strip():
-                raise InputError(f"standard input:{number}: {key}: {row.get(key)!r} is not allowed; expected a text")
+                raise InputError(f"{place}:{number}: {key}: {row.get(key)!r} is not allowed; expected a text")
         if "pair" not in keys and row.get("pair") is not None:
-            raise InputError(f"standard input:{number}: pair: {row['pair']!r} is not allowed; the task has one text")
+            raise InputError(f"{place}:{number}: pair: {row['pair']!r} is not allowed; the task has one text")
         yield row
 
 

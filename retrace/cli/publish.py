@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from huggingface_hub import ModelCard
 
-from retrace.cli.main import print_table
+from retrace.cli.main import print_table, some_of
 from retrace.cli.predict import Of, chosen_cell
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
@@ -97,9 +97,8 @@ def _cell(task: str, method: str | None, seed: int | None, params: Mapping[str, 
     """The fine-tuned model that the options name; None stands for the pretrained one."""
     if task != PRETRAINED.name:
         return chosen_cell(build(Grid, params, "finetune"), task, method, seed)
-    for option, value in (("method", method), ("seed", seed)):
-        if value is not None:
-            raise InputError(f"--{option} needs --task")
+    if method is not None or seed is not None:
+        raise InputError("--method and --seed need --task")
     return None
 
 
@@ -108,12 +107,10 @@ def _doubts(trained: Trained) -> dict[str, str]:
     found = {}
     files = [line[3:] for line in git("status", "--porcelain").splitlines()]  # ignored files are left out
     if files:
-        what = f"{files[0]} is" if len(files) == 1 else f"{files[0]} and {len(files) - 1} more files are"
-        found["dirty"] = f"the model would belong to no commit: {what} not committed"
+        found["dirty"] = f"the model would belong to no commit: not committed: {some_of(files)}"
     stale = stale_stages(_stages(trained))
     if stale:
-        more = f" and {len(stale) - 1} more stage{'s' if len(stale) > 2 else ''}" if len(stale) > 1 else ""
-        found["stale"] = f"{stale[0]}{more}: out of date by dvc.lock; run dvc repro and commit it"
+        found["stale"] = f"{some_of(stale)}: out of date by dvc.lock; run dvc repro and commit it"
     if trained.learned_nothing:
         name, evidence = next(iter(trained.learned_nothing.items()))
         found["unlearned"] = f"{trained.name} has learned nothing: {name.replace('_', ' ')}: {evidence}"

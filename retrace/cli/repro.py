@@ -17,13 +17,11 @@ DVC = (sys.executable, "-m", "dvc", "repro")
 CONTEXT = {"ignore_unknown_options": True}  # options of `dvc repro`
 
 
-def require_checkout(*files: str) -> None:
-    """Raise InputError if the current folder lacks one of these files, or DVC's folder."""
-    for name in files:
-        if not Path(name).is_file():
-            raise InputError(f"{name}: no such file; run it in the folder of a checkout")
-    if not Path(".dvc").is_dir():
-        raise InputError(".dvc: no such folder; run it in the folder of a checkout")
+def require_checkout() -> None:
+    """Raise InputError if the current folder lacks the pipeline, the settings or DVC's folder."""
+    for name in ("dvc.yaml", "params.yaml", ".dvc"):
+        if not Path(name).exists():
+            raise InputError(f"{name}: no such file or folder; run it in the folder of a checkout")
 
 
 Push = Annotated[bool, typer.Option("--push", help="send each stage's results to the remote when it is done")]
@@ -34,7 +32,7 @@ def repro(
     push: Push = False,
 ) -> None:
     """Do what `dvc repro` does, but pull stages that are out of date from the default remote if it has them."""
-    require_checkout("dvc.yaml")
+    require_checkout()
     from retrace.cli.remote import pull_option, sending  # here, as DVC takes a second to import
 
     with sending(push):
@@ -55,7 +53,7 @@ def run_dvc(command: Sequence[str], folder: Path = Path()) -> int:
 
 def stop() -> None:
     """Ask the runs in this folder to save their state and exit; the next `dvc repro` resumes from there."""
-    require_checkout("params.yaml")
+    require_checkout()
     found = running()
     for each in found:
         print(f"{each.path.stem}: {ask(each)}")

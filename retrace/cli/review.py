@@ -29,7 +29,7 @@ def review(
 
     Exit code 1 if a figure that models are judged by got worse beyond the noise and by more than the tolerance.
     """
-    require_checkout("params.yaml")
+    require_checkout()
     name, what = (base, "") if base else default_base()
     commit = commit_of(name)
     shown = f"{commit[:10]}, {what}" if what else f"{name} ({commit[:10]})"

@@ -41,7 +41,7 @@ def spread(
 
     Their output is in .retrace/spread. A cell that fails is retried once, from its last saved state.
     """
-    require_checkout(str(PIPELINE))
+    require_checkout()
     at_once = jobs or (sys.maxsize if slurm else _default_jobs())  # Slurm's queue takes all
     place = Slurm() if slurm else Here(at_once)
     (order, needed, cells), recorded, received = read_plan(), list(_recorded()), list[int]()

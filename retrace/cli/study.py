@@ -1,13 +1,11 @@
 """`retrace study`: the published studies, their figures beside Retrace's, and the records of fixed budgets."""
 
 import filecmp
-import io
 import shutil
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from configparser import ConfigParser
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -69,15 +67,34 @@ def run(
     small: Annotated[bool, typer.Option("--small", help="tiny models and little data: minutes on two cores")] = False,
     seed: Annotated[int | None, FromSeed] = None,
 ) -> None:
-    """Run a study, as published or small, and compare its figures; it runs in a workspace, so params.yaml is kept."""
-    folder = _folder(name)
-    code = run_study(folder.parents[1], name, small, seed)
-    if code:
-        raise typer.Exit(code)
-    if seed is None:
-        print(f"{folder / 'reports/report.html'}; all figures: retrace study compare {name}")
-    else:
-        print(workspace(folder.parents[1], name, small, seed) / "reports/study/report.html")
+    """Run a study, as published or small, and compare its figures; it runs in a workspace, so params.yaml is kept.
+
+    With a seed, pretraining and fine-tuning use that one only, and the reports stay in the workspace. A run that is not
+    small first prints the memory and disk that it needs, and stops if there is clearly too little.
+    """
+    from retrace.study.records import ORIGIN, RunOrigin  # here, as it takes seconds to import
+
+    study = _folder(name)
+    project, folder = study.parents[1], workspace(study, small, seed)
+    lock = take(folder.with_name(f"{folder.name}.lock"))
+    if lock is None:
+        raise InputError(f"{STUDIES}/{name} is already running")
+    with lock:
+        origin = _origin(project)
+        fill_workspace(study, folder, small, seed)
+        code = 0 if small else subprocess.run([*RETRACE, "needs"], cwd=folder, check=False).returncode
+        if code := code or run_dvc([*DVC, f"{STAGES}:compare"], folder):
+            raise typer.Exit(code)
+        of_run = RunOrigin(**origin, seed=build(Seed, read_params(folder), "seed"))
+        write_json(folder / ORIGIN, of_run.to_json())
+        if seed is not None:
+            print(folder / "reports/study/report.html")
+            return
+        with atomic_folder(study / REPORTS) as aside:
+            ignored = shutil.ignore_patterns(LIVE, "study")
+            shutil.copytree(folder / REPORTS, aside, dirs_exist_ok=True, ignore=ignored)
+            shutil.copytree(folder / REPORTS / "study", aside, dirs_exist_ok=True)
+    print(f"{study / 'reports/report.html'}; all figures: retrace study compare {name}")
 
 
 def record(
@@ -96,7 +113,7 @@ def record(
     if name not in BUDGETS:
         raise InputError(f"NAME: {name!r} has no budget; expected one of {', '.join(BUDGETS)}")
     command = f"retrace study run {name}"
-    runs = {f"{command} --seed {seed}": workspace(folder.parents[1], name, False, seed) for seed in seeds}
+    runs = {f"{command} --seed {seed}": workspace(folder, False, seed) for seed in seeds}
     entry = read_entry(name, change, runs or {command: folder})
     add_entry(folder / RECORDS, entry)
     stood = standings(read_records(folder / RECORDS))[-1]
@@ -132,44 +149,14 @@ def _folders() -> dict[str, Path]:
     raise InputError(f"{here}: neither here nor above is a folder {STUDIES} with a study in it")
 
 
-def workspace(project: Path, name: str, small: bool, seed: int | None = None) -> Path:
+def workspace(study: Path, small: bool, seed: int | None = None) -> Path:
     """The folder of a study's workspace: a copy of the project with the study's settings, in which DVC runs it.
 
     It is kept, so that a rerun finds its results and a killed run resumes. It shares DVC's cache with the project, and
     reads the user's data from the project's data/own.
     """
     ending = ("-small" if small else "") + ("" if seed is None else f"-seed-{seed}")
-    return project / WORKSPACES / f"{name}{ending}"
-
-
-def run_study(project: Path, name: str, small: bool, seed: int | None = None) -> int:
-    """Run a study in its workspace, copy its reports to studies/NAME/reports, and return the run's exit code.
-
-    With a seed, pretraining and fine-tuning use that one only, and the reports stay in the workspace. A run that is not
-    small first prints the memory and disk that it needs, and stops if there is clearly too little.
-
-    Raises InputError if the study's settings are wrong or it is already running.
-    """
-    from retrace.study.records import ORIGIN, RunOrigin  # here, as it takes seconds to import
-
-    folder, study = workspace(project, name, small, seed), project / STUDIES / name
-    lock = take(folder.with_name(f"{folder.name}.lock"))
-    if lock is None:
-        raise InputError(f"{STUDIES}/{name} is already running")
-    with lock:
-        origin = _origin(project)
-        fill_workspace(project, study, folder, small, seed)
-        code = 0 if small else subprocess.run([*RETRACE, "needs"], cwd=folder, check=False).returncode
-        code = code or run_dvc([*DVC, f"{STAGES}:compare"], folder)
-        if code == 0:
-            of_run = RunOrigin(**origin, seed=build(Seed, read_params(folder), "seed"))
-            write_json(folder / ORIGIN, of_run.to_json())
-            if seed is None:
-                with atomic_folder(study / REPORTS) as aside:
-                    ignored = shutil.ignore_patterns(LIVE, "study")
-                    shutil.copytree(folder / REPORTS, aside, dirs_exist_ok=True, ignore=ignored)
-                    shutil.copytree(folder / REPORTS / "study", aside, dirs_exist_ok=True)
-    return code
+    return study.parents[1] / WORKSPACES / f"{study.name}{ending}"
 
 
 def _origin(project: Path) -> dict[str, Any]:
@@ -181,8 +168,9 @@ def _origin(project: Path) -> dict[str, Any]:
     }
 
 
-def fill_workspace(project: Path, study: Path, folder: Path, small: bool, seed: int | None = None) -> None:
+def fill_workspace(study: Path, folder: Path, small: bool, seed: int | None = None) -> None:
     """Create or update a workspace; the project's files that are equal already stay untouched."""
+    project = study.parents[1]
     presets = [study / f"{name}.yaml" for name in ("params", "small")][: 1 + small]
     for preset in presets:
         if not preset.is_file():
@@ -233,20 +221,16 @@ def _configure_dvc(project: Path, folder: Path) -> None:
     """Configure DVC without git, with the project's cache and its configuration, which may hold passwords."""
     from dvc.config import Config  # here, as DVC takes a second to import
 
-    config = ConfigParser(interpolation=None)
-    config.read([project / ".dvc/config", project / ".dvc/config.local"], encoding="utf-8")
-    loaded = Config(str(project / ".dvc"))  # its paths are absolute
-    for section in config.sections():
-        if (name := section.strip("'")).startswith('remote "'):
-            config[section]["url"] = str(loaded["remote"][name.split('"')[1]]["url"])
-    cache = loaded["cache"].get("dir", project / ".dvc/cache")
-    page = str(project / ".dvc/plots/page.html")  # in the project's configuration it is a relative path
-    config.read_dict({"core": {"no_scm": "true"}, "cache": {"dir": str(cache)}, "plots": {"html_template": page}})
-    text = io.StringIO()
-    config.write(text)
-    (folder / ".dvc").mkdir(exist_ok=True)
-    (folder / ".dvc").chmod(0o700)
-    write_text(folder / ".dvc/config.local", text.getvalue())
+    config = Config(str(project / ".dvc"), validate=False)  # as written, but with absolute paths
+    config["core"]["no_scm"] = "true"
+    config["cache"].setdefault("dir", str(project / ".dvc/cache"))
+    config["plots"]["html_template"] = str(project / ".dvc/plots/page.html")  # in the project's it is a relative path
+    own = folder / ".dvc"
+    own.mkdir(exist_ok=True)
+    own.chmod(0o700)
+    (own / "config.local").unlink(missing_ok=True)  # it may be half-written
+    with Config(str(own)).edit("local") as local:
+        local.update(config)
 
 
 SUBCOMMANDS = {"list": list_studies, "run": run, "compare": compare, "record": record}

@@ -128,13 +128,13 @@ def test_what_should_not_be_published_is_refused_in_one_line(finished: Project, 
         for path, content in kept.items():
             path.write_bytes(content)
     assert dirty.err == (
-        "error: the model would belong to no commit: note.txt is not committed; --even-if dirty publishes it anyway\n"
+        "error: the model would belong to no commit: not committed: note.txt; --even-if dirty publishes it anyway\n"
     )
     assert stale.err == (
         "error: finetune-sst2@sst2-full-1: out of date by dvc.lock; run dvc repro and commit it; "
         "--even-if stale publishes it anyway\n"
     )
-    assert "sst2-full-1 and 1 more stage: out of date by dvc.lock; " in early.err
+    assert "sst2-full-1, tokenize: out of date by dvc.lock; " in early.err
     assert dry.code == 0
     assert [line.split(":")[0] for line in dry.out.splitlines()].count("would be refused") == 3
     assert hub.requests == []

@@ -83,11 +83,6 @@ def test_a_table_of_parameters_has_a_row_for_each_or_for_each_layer() -> None:
     assert ["Head", "biases", "2"] in lines
 
 
-def test_torchinfos_summary_is_an_option() -> None:
-    shown = retrace("parameters", "llama-3.2-1b", "--head", "qa", "--summary", "3").out
-    assert "Total params: 1,235,818,498" in shown
-
-
 def test_the_model_of_params_yaml_is_counted_with_the_settings_of_a_method_for_the_task() -> None:
     attention = 4 * ((128 + 384) + (128 + 128))  # two matrices of four layers
     classes = 128 * 128 + 128 + 128 * 2 + 2  # dense, norm, classes

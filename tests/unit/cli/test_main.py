@@ -31,6 +31,7 @@ def test_an_unknown_command_is_one_line() -> None:
 )
 def test_a_command_that_is_called_often_begins_at_once(tmp_path: Path, command: str, said: str, slow: set[str]) -> None:
     copy_settings(tmp_path)
+    (tmp_path / "dvc.yaml").touch()
     (tmp_path / ".dvc").mkdir()
     call = "import sys; from retrace.cli.main import main\ntry: main()\n"
     call += f"finally: print(sys.modules.keys() & {slow!r})"

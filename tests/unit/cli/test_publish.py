@@ -11,8 +11,8 @@ from tests.toy import ROOT, copy_settings
     ("arguments", "message"),
     [
         (["name"], "error: 'name' is no repository; expected ORG/NAME\n"),
-        (["org/name", "--method", "full"], "error: --method needs --task\n"),
-        (["org/name", "--seed", "1"], "error: --seed needs --task\n"),
+        (["org/name", "--method", "full"], "error: --method and --seed need --task\n"),
+        (["org/name", "--seed", "1"], "error: --method and --seed need --task\n"),
         (["org/name", "--task", "news"], "task: 'news' is not what params.yaml lists; expected one of sst2, squad"),
         (["org/name", "--task", "sst2", "--method", "lora"], "--method: 'lora' is not what params.yaml lists; "),
         (["org/name", "--task", "squad", "--seed", "7"], "--seed: 7 is not what params.yaml lists; expected one of 1"),

@@ -26,7 +26,8 @@ exit_cleanly(main)
 
 @pytest.fixture(autouse=True)
 def _checkout(here: Path) -> None:
-    (here / "params.yaml").touch()
+    for name in ("dvc.yaml", "params.yaml"):
+        (here / name).touch()
     (here / ".dvc").mkdir()
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from dvc.config import Config
 
-from retrace.cli.study import fill_workspace, run_study
-from retrace.core.errors import InputError
+from retrace.cli.study import fill_workspace
 from retrace.core.guard import take
 from retrace.core.settings import read_params
+from tests.commands import refused
 from tests.toy import Project, copy_project
 
 DVC = (sys.executable, "-m", "dvc")
@@ -23,7 +23,7 @@ def project(tmp_path: Path) -> Project:
 
 def _fill(project: Project, name: str, small: bool) -> Path:
     folder = project.folder / ".retrace/studies" / name
-    fill_workspace(project.folder, project.folder / "studies" / name, folder, small)
+    fill_workspace(project.folder / "studies" / name, folder, small)
     return folder
 
 
@@ -74,10 +74,13 @@ def test_dvc_knows_the_workspace_by_itself_and_shares_the_projects_cache(project
     assert not any("studies" in name for name in project.run(*DVC, "stage", "list", "--all").stdout.split())
 
 
-def test_a_study_without_a_small_run_or_that_is_running_is_one_line(project: Project) -> None:
-    with pytest.raises(InputError, match=r"^studies/two-cores/small\.yaml: no such file; the study has no small run$"):
-        run_study(project.folder, "two-cores", small=True)
+def test_a_study_without_a_small_run_or_that_is_running_is_one_line(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project.folder)
+    said = "error: studies/two-cores/small.yaml: no such file; the study has no small run\n"
+    assert refused("study", "run", "two-cores", "--small") == said
     lock = take(project.folder / ".retrace/studies/two-cores.lock")
     assert lock is not None
-    with lock, pytest.raises(InputError, match=r"^studies/two-cores is already running$"):
-        run_study(project.folder, "two-cores", small=False)
+    with lock:
+        assert refused("study", "run", "two-cores") == "error: studies/two-cores is already running\n"
