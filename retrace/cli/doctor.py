@@ -5,7 +5,6 @@ saved states is DVC asked whether anything is out of date, which takes seconds.
 """
 
 import json
-import re
 import shlex
 import shutil
 import subprocess
@@ -18,7 +17,7 @@ from typing import Annotated, Any
 
 import psutil
 import typer
-import yaml
+from pydantic import BaseModel, Field
 
 from retrace.cli.check import cache_folder, check_project, lock_fault
 from retrace.cli.main import some_of
@@ -29,7 +28,7 @@ from retrace.core.files import size
 from retrace.core.guard import Holder, holder, running
 from retrace.core.paths import LOCKFILES, PROJECT
 from retrace.core.records import installed, try_git
-from retrace.core.settings import DATA_PARAMS, PARAMS, build, read_params
+from retrace.core.settings import DATA_PARAMS, PARAMS, build, build_file, read_params
 from retrace.results.grid import Grid
 
 PINS = Path("requirements.txt")
@@ -39,7 +38,6 @@ PARTIAL = ("data", "models", "predictions", "reports")  # where stages write
 STATES = Path(".retrace/states")
 UP_TO_DATE = (sys.executable, "-m", "dvc", "status", "--quiet")  # exit code 0 if nothing is out of date
 REAPERS = ("init", "systemd", "tini", "dumb-init", "docker-init")  # they adopt orphans
-_MD5 = re.compile(r"[0-9a-f]{32}(\.dir)?")
 
 
 @dataclass(frozen=True)
@@ -49,6 +47,29 @@ class Finding:
     check: str
     found: str
     mend: str | None = None  # the command that fixes it; null if nothing is wrong
+
+
+class Entry(BaseModel):
+    """A dependency or output of a stage."""
+
+    path: str
+    md5: Annotated[str, Field(pattern=r"^[0-9a-f]{32}(\.dir)?$")]
+    size: int | None = None
+
+
+class Stage(BaseModel):
+    """A stage as DVC recorded it."""
+
+    cmd: str | list[str]
+    params: dict[str, dict[str, Any]] = {}
+    deps: list[Entry] = []
+    outs: list[Entry] = []
+
+
+class LockFile(BaseModel):
+    """A dvc.lock."""
+
+    stages: dict[str, Stage]
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="print json")] = False) -> None:
@@ -107,28 +128,14 @@ def _lockfiles() -> Iterator[Finding]:
             yield Finding("recorded results", str(error), f"{mend} && dvc repro")
 
 
-def _stages(path: Path) -> dict[str, Any]:
-    """The stages of a lock file, by name; all values are text.
+def _stages(path: Path) -> dict[str, Stage]:
+    """The stages of a lock file, by name.
 
     Raises InputError if it is cut short or damaged.
     """
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    try:
-        text = path.read_text(encoding="utf-8")
-        stages = yaml.load(text, loader)["stages"]
-        if not text.endswith("\n"):
-            raise InputError(f"{path}: incomplete")
-        for name, stage in stages.items():
-            entries = [*stage.get("deps", ()), *stage.get("outs", ())]
-            cut = any("" in part.values() for part in (stage, stage.get("params", {}), *entries))
-            if cut or not stage["cmd"] or not all(_MD5.fullmatch(entry["md5"]) and entry["path"] for entry in entries):
-                raise InputError(f"{path}: {name} is incomplete")
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise InputError(f"{path}: {f'line {mark.line + 1} is not' if mark else 'not'} YAML") from None
-    except (AttributeError, KeyError, TypeError, UnicodeDecodeError):
-        raise InputError(f"{path}: incomplete") from None
-    return stages
+    if not path.read_bytes().endswith(b"\n"):
+        raise InputError(f"{path}: incomplete")
+    return build_file(LockFile, path).stages
 
 
 def _locks() -> Iterator[Finding]:
@@ -206,18 +213,18 @@ def _is_held(path: Path) -> bool:
 
 def _cache() -> Iterator[Finding]:
     """Whether what DVC recorded is in its cache, complete by size, and whether there is room for the rest."""
-    outs: dict[str, dict[str, str]] = {}
+    outs: dict[str, Entry] = {}
     for path in LOCKFILES:
         with suppress(InputError, FileNotFoundError):
-            outs |= {out["md5"]: out for stage in _stages(path).values() for out in stage.get("outs", ())}
+            outs |= {out.md5: out for stage in _stages(path).values() for out in stage.outs}
     store = cache_folder()
-    absent = [out for digest, out in outs.items() if not _cached(store, digest).is_file()]
-    if cut := [out["path"] for out in outs.values() if out not in absent and not _is_whole(store, out)]:
+    cached = {digest for digest in outs if _cached(store, digest).is_file()}
+    if cut := [out.path for digest, out in outs.items() if digest in cached and not _is_whole(store, out)]:
         yield Finding("cache", f"cut short: {some_of(cut)}", "retrace check --cache && dvc repro")
     else:
-        others = "; `dvc repro` makes the others again" if absent else ""
-        yield Finding("cache", f"{len(outs) - len(absent)} of {len(outs)} recorded outputs{others}")
-    needed = sum(int(out.get("size", 0)) for out in absent)
+        missing = "; `dvc repro` makes the others again" if len(cached) < len(outs) else ""
+        yield Finding("cache", f"{len(cached)} of {len(outs)} recorded outputs{missing}")
+    needed = sum(out.size or 0 for digest, out in outs.items() if digest not in cached)
     free = shutil.disk_usage(".").free
     said = f"{size(free)} are free; the outputs that are not in the cache take {size(needed)} there, and as much here"
     yield Finding("space", said, "dvc gc --workspace" if free < 2 * needed else None)
@@ -227,15 +234,15 @@ def _cached(store: Path, digest: str) -> Path:
     return store / digest[:2] / digest[2:]
 
 
-def _is_whole(store: Path, out: dict[str, str]) -> bool:
+def _is_whole(store: Path, out: Entry) -> bool:
     """Whether a cached file has the recorded size or, if it lists the files of a folder, these files have."""
-    files = [_cached(store, out["md5"])]
-    if out["md5"].endswith(".dir"):
+    files = [_cached(store, out.md5)]
+    if out.md5.endswith(".dir"):
         try:
             files = [_cached(store, each["md5"]) for each in json.loads(files[0].read_bytes())]
         except (ValueError, KeyError, TypeError):
             return False
-    return "size" not in out or sum(file.stat().st_size for file in files if file.is_file()) == int(out["size"])
+    return out.size in (None, sum(file.stat().st_size for file in files if file.is_file()))
 
 
 def _remote() -> Iterator[Finding]:

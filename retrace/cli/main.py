@@ -6,7 +6,6 @@ a list takes one or more values. A file without such a function has functions by
 docstring is the help. A file's CONTEXT, if any, is typer's context settings.
 """
 
-import gc
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
@@ -77,10 +76,7 @@ class Commands(TyperGroup):
 
 def load_command(name: str) -> Any:
     """Import the file of a command."""
-    gc.disable()  # imported objects stay alive; collecting among them takes a third of the time of a short command
     module = import_module(f"retrace.cli.{COMMANDS[name][0]}")
-    gc.freeze()
-    gc.enable()
     app = typer.Typer(name=name, add_completion=False, rich_markup_mode=None, help=module.__doc__)
     commands = {name: getattr(module, name)} if hasattr(module, name) else module.SUBCOMMANDS
     for each, function in commands.items():

@@ -52,7 +52,9 @@ def predict(
         raise InputError("--passage and --question go together")
     context = read_text(passage) if passage else ""
     keys = ("passage", "question") if asks else ("text", "pair") if pairs else ("text",)
-    rows = [{"passage": context, "question": each} for each in question] or list(_rows(keys, texts))
+    rows: list[Row] = [{"passage": context, "question": each} for each in question]
+    if texts or not rows:
+        rows += _rows(keys, texts)
     if not rows:
         raise InputError(f"nothing to predict: expected a {'question' if asks else 'text'}, or lines on standard input")
     found = predictor.answers(rows)

@@ -15,11 +15,11 @@ from threading import Event, Thread
 from typing import Any
 
 import typer
-import yaml
 from dvc.config import Config
 from dvc.exceptions import DvcException
 from dvc.fs import generic
 from dvc.repo import Repo
+from dvc.utils.serialize import load_yaml
 from dvc_data.hashfile.db import HashFileDB
 
 from retrace.core.errors import InputError, without_users
@@ -175,10 +175,8 @@ class Sender:
 
 def _read(path: Path) -> dict[str, Any]:
     """A YAML file of DVC's; empty if it is half-written or missing."""
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    with suppress(OSError, UnicodeDecodeError, yaml.YAMLError):
-        found = yaml.load(path.read_text(encoding="utf-8"), loader)
-        return found if isinstance(found, dict) else {}
+    with suppress(OSError, DvcException):
+        return load_yaml(path)
     return {}
 
 

@@ -80,7 +80,7 @@ def test_a_lock_file_with_nothing_in_it_and_none_committed(checkout: Project, co
     (checkout.folder / "data/dvc.lock").unlink()
     checkout.commit("without it")
     (checkout.folder / "data/dvc.lock").write_text(content)
-    assert _mended("recorded results", "rm data/dvc.lock && dvc repro").startswith("data/dvc.lock: ")
+    assert _mended("recorded results", "rm data/dvc.lock && dvc repro").startswith("data/dvc.lock:")
 
 
 @pytest.mark.parametrize("case", ["stranger", "half", "dvc works", "dvc is gone"])
