@@ -3,9 +3,7 @@
 Modules that import torch are imported where they are used: that takes seconds, and --help does not need them.
 """
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -46,7 +44,6 @@ def parameters(
     head: Annotated[Head | None, typer.Option(help="the task's head")] = None,
     method: Tuned = "full",
     by: Annotated[Literal["parameter", "module", "layer"], typer.Option(help="one row for each")] = "parameter",
-    format: Annotated[Literal["table", "json"], typer.Option()] = "table",
 ) -> None:
     """Print every parameter of a model, and the total beside the count by the architecture's formula.
 
@@ -54,26 +51,15 @@ def parameters(
     default, the model of params.yaml. Without --head it is the body as it was pretrained: BERT's with its pooler,
     RoBERTa's without one.
     """
-    from retrace.estimates.architectures import HEADS, closed_form, count_parameters, rows, sums
+    from retrace.estimates.architectures import HEADS, closed_form, count_parameters, rows
 
     named, (_, chosen) = _named(model), _params_and_method(method, head)
     _, counts = count_parameters(HEADS.get(head or ""), named.config, chosen.tune)
-    form, table = closed_form(named.config, counts), rows(counts, by)
     published = named.published if head is None and method == "full" else ()  # these are counts of the pretrained body
-    if format == "json":
-        terms = form and {term.name: {"formula": term.formula, "count": term.count} for term in form.terms}
-        found = {
-            "model": named.name,
-            **sums(counts),
-            "closed_form": form and {"total": form.total, "terms": terms, "differences": form.differences},
-            "published": [asdict(entry) for entry in published],
-            "rows": [{"name": name, "size": size, "trained": trained} for name, size, trained in table],
-        }
-        print(json.dumps(found, indent=2, ensure_ascii=False))
-        return
-    print_table((by.capitalize(), "Size", "Trained"), [(name, f"{size:,}", f"{part:,}") for name, size, part in table])
+    table = [(name, f"{size:,}", f"{trained:,}") for name, size, trained in rows(counts, by)]
+    print_table((by.capitalize(), "Size", "Trained"), table)
     print()
-    print_table((), _totals(counts, form, published))
+    print_table((), _totals(counts, closed_form(named.config, counts), published))
 
 
 def _named(model: str | None) -> "NamedModel":

@@ -107,7 +107,7 @@ def record(
     The run needs three seeds, and no uncommitted changes when it began. `retrace records > docs/records.md` then
     updates the page.
     """
-    from retrace.study.records import BUDGETS, FIGURES, RECORDS, add_entry, read_entry, read_records, standings
+    from retrace.study.records import BUDGETS, RECORDS, add_entry, read_entry
 
     folder = _folder(name)
     if name not in BUDGETS:
@@ -116,9 +116,6 @@ def record(
     runs = {f"{command} --seed {seed}": workspace(folder, False, seed) for seed in seeds}
     entry = read_entry(name, change, runs or {command: folder})
     add_entry(folder / RECORDS, entry)
-    stood = standings(read_records(folder / RECORDS))[-1]
-    rows = [(data, entry.text(key), entry.seeds(key), stood[key].said) for key, (data, *_) in FIGURES.items()]
-    print_table(("figure", "mean", "by seed", "which is"), rows)
     print(f"added to {folder / RECORDS}; the page: retrace records > docs/records.md")
 
 

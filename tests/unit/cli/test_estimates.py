@@ -1,6 +1,5 @@
 """`retrace parameters`, `memory` and `plan`."""
 
-import json
 import re
 from pathlib import Path
 
@@ -22,6 +21,15 @@ def _here(monkeypatch: pytest.MonkeyPatch) -> None:
 def _lines(done: Done) -> list[list[str]]:
     assert done.code == 0, done.err
     return [line.split() for line in done.out.splitlines()]
+
+
+def _totals(done: Done) -> dict[str, list[str]]:
+    """The numbers below the table, by what they are."""
+    found: dict[str, list[str]] = {}
+    for line in _lines(done):
+        if line:
+            found.setdefault(" ".join(line[:-1]), []).append(line[-1])
+    return found
 
 
 def test_a_plan_says_what_each_number_of_devices_takes(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,18 +66,23 @@ def test_a_plan_counts_the_head_for_pairs(here: Path) -> None:
 def test_the_model_of_params_is_its_checkpoint_where_it_has_one(here: Path) -> None:
     project = copy_settings(here)
     project.set_all({"family": "bert", "model.checkpoint": "google-bert/bert-base-uncased@" + "1" * 40})
-    assert json.loads(retrace("parameters", "--format", "json").out)["total"] == 109_482_240
+    assert _totals(retrace("parameters"))["Total"] == ["109,482,240"]
     project.set("model.checkpoint", "org/unknown@" + "1" * 40)
     said = "its sizes are not known before it is fetched; run dvc repro data/dvc.yaml:model"
     assert refused("parameters") == f"error: params.yaml: model.checkpoint: {said}\n"
 
 
-def test_parameters_are_counted_as_json() -> None:
-    found = json.loads(retrace("parameters", "bert-base", "--format", "json").out)
-    assert (found["total"], found["trainable"], found["frozen"]) == (109_482_240, 109_482_240, 0)
-    assert found["closed_form"]["total"] == sum(row["size"] for row in found["rows"]) == 109_482_240
-    assert found["closed_form"]["differences"] == {}
-    assert [entry["total"] for entry in found["published"]] == [110_000_000, 108_432_384]
+def test_parameters_are_counted_beside_the_formula_and_published_counts() -> None:
+    done = retrace("parameters", "bert-base")
+    found = _totals(done)
+    same = ("Total", "Trainable", "By the formula of the architecture")
+    assert [found[name] for name in same] == [["109,482,240"]] * 3
+    assert (
+        sum(int(line[1].replace(",", "")) for line in _lines(done) if len(line) == 3 and "." in line[0]) == 109_482_240
+    )
+    assert "difference of the model" not in done.out
+    published = [count for name, (count, *_) in found.items() if name.startswith("Published")]
+    assert published == ["110,000,000", "108,432,384"]
 
 
 def test_a_table_of_parameters_has_a_row_for_each_or_for_each_layer() -> None:
@@ -87,8 +100,8 @@ def test_the_model_of_params_yaml_is_counted_with_the_settings_of_a_method_for_t
     attention = 4 * ((128 + 384) + (128 + 128))  # two matrices of four layers
     classes = 128 * 128 + 128 + 128 * 2 + 2  # dense, norm, classes
     for head, products in (("classification", 15 * (attention + 3072 + 128)), ("qa", 32 * attention)):
-        found = json.loads(retrace("parameters", "--head", head, "--method", "lora", "--format", "json").out)
-        assert found["trainable"] == classes + products
+        found = _totals(retrace("parameters", "--head", head, "--method", "lora"))
+        assert found["Trainable"] == [f"{classes + products:,}"]
 
 
 def test_memory_is_estimated_published_and_measured(here: Path) -> None:
