@@ -114,9 +114,7 @@ def _is_dvc(process: int) -> bool:
     """Whether a process is, or may be, DVC."""
     try:
         return any(Path(part).name == "dvc" for part in psutil.Process(process).cmdline())
-    except psutil.NoSuchProcess:
-        return False
-    except psutil.AccessDenied:
+    except psutil.Error:  # another user's, or just ended
         return True
 
 

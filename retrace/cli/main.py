@@ -46,14 +46,12 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         lists = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
         repeated: list[str] = []
-        option, has_value = "", False
+        option = ""
         for argument in args:
             if argument.startswith("-"):
-                option, has_value = argument, False
-            elif option in lists and has_value:
+                option = argument
+            elif option in lists and repeated[-1] != option:
                 repeated.append(option)
-            else:
-                has_value = True
             repeated.append(argument)
         return super().parse_args(ctx, repeated)
 

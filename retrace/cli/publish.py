@@ -118,15 +118,10 @@ def _doubts(trained: Trained) -> dict[str, str]:
 
 
 def _stages(trained: Trained) -> list[str]:
-    """The stages that the model and its card's figures come from; the card's verdict covers all cells."""
-    grid = build(Grid, trained.params, "finetune")
-    own = any(read_method(trained.params, method).base == PRETRAINED for method in grid.every_method)
-    first = ["pretrain", "perplexity-eval"] if own else []
-    if trained.details is None:
-        return first
-    cells = [(cell, cell.partition("/")[0] in grid.questions) for cell in sorted(grid.cells)]
-    tuned = [f"finetune-{'squad' if is_read else 'sst2'}@{cell.replace('/', '-')}" for cell, is_read in cells]
-    return [*first, *tuned, "evaluate"]
+    """The last stages that the model and its card's figures come from; the card's verdict covers all cells."""
+    methods = build(Grid, trained.params, "finetune").every_method
+    own = any(read_method(trained.params, method).base == PRETRAINED for method in methods)
+    return [*(["perplexity-eval"] if own else []), *([] if trained.details is None else ["evaluate"])]
 
 
 def _write_words(folder: Path, trained: Trained, card: ModelCard, commit: str) -> None:

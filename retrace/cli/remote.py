@@ -8,14 +8,13 @@ whose dvc.lock does not have it.
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
 import typer
-from dvc.config import Config
 from dvc.exceptions import DvcException
 from dvc.fs import generic
 from dvc.repo import Repo
@@ -31,23 +30,14 @@ PATIENCE = 20.0  # seconds within which a remote has to answer
 NO_REMOTE = "--push: there is no remote; dvc remote add --default NAME URL"
 
 
-def default_remote() -> str | None:
-    """The name of DVC's default remote; None if there is none."""
-    with suppress(DvcException):  # `dvc repro` reports it
-        return Config.from_cwd()["core"].get("remote")
-    return None
-
-
 def pull_option() -> list[str]:
     """`--pull`, for `dvc repro`, if a stage is out of date and the default remote answers; else a line says why not.
 
     It is left out if nothing is out of date: DVC would fetch the whole run cache, and fail without a network.
     """
-    name = default_remote()
-    if name is None:
-        return []
     with suppress(DvcException), Repo() as repo:  # `dvc repro` reports what is wrong with the repository
-        if repo.status():
+        name = repo.config["core"].get("remote")
+        if name and repo.status():
             fault = _fault(repo)
             if fault is None:
                 return ["--pull"]
@@ -79,50 +69,37 @@ def reason(error: BaseException) -> str:
     return without_users(next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__))
 
 
-@contextmanager
-def sending(wanted: bool) -> Iterator[None]:
-    """If `wanted`, push the results of stages to the default remote while they run, and what is left at the end.
+class Sender:
+    """Pushes the results of stages to the default remote while they run, in a thread, and at the end what is left.
 
     A transfer that fails is reported in one line and retried. Raises InputError if there is no remote, and typer.Exit
     with 1 if the results could not be sent in the end.
     """
-    if not wanted:
-        yield
-        return
-    sender = Sender()
-    try:
-        yield
-    finally:
-        is_sent = sender.finish()
-    if not is_sent:
-        raise typer.Exit(1)
-
-
-class Sender:
-    """Pushes what DVC records, in a thread."""
 
     def __init__(self) -> None:
-        self._name = default_remote()
-        if self._name is None:
-            raise InputError(NO_REMOTE)
         try:
             self._repo = Repo()
+            self._name = self._repo.config["core"].get("remote")
+            if self._name is None:
+                raise InputError(NO_REMOTE)
             self._remote = self._repo.cloud.get_remote_odb(self._name, "push")
         except (DvcException, ImportError) as error:  # ImportError: the remote's client is not installed
-            raise InputError(f"--push: remote {self._name}: {reason(error)}") from None
+            raise InputError(f"--push: {reason(error)}") from None
         self._runs = Path(self._repo.stage_cache.cache_dir)
         recorded = [_made(stage) for path in LOCKFILES for stage in (_read(path).get("stages") or {}).values()]
         self._settled = {path for path in self._entries() if _made(_read(path)) not in recorded}
         self._is_silent, self._ended = False, Event()
         self._thread = Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> None:
         self._thread.start()
 
-    def finish(self) -> bool:
-        """Push what is left; whether that succeeded."""
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._ended.set()
         self._thread.join()
         self._is_silent = False
-        return self._try("run it again to send the results")
+        if not self._try("run it again to send the results") and kind is None:
+            raise typer.Exit(1)
 
     def _watch(self) -> None:
         pause = PAUSE

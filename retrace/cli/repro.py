@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -18,8 +19,8 @@ CONTEXT = {"ignore_unknown_options": True}  # options of `dvc repro`
 
 
 def require_checkout() -> None:
-    """Raise InputError if the current folder lacks the pipeline, the settings or DVC's folder."""
-    for name in ("dvc.yaml", "params.yaml", ".dvc"):
+    """Raise InputError if the current folder lacks the pipeline or DVC's folder."""
+    for name in ("dvc.yaml", ".dvc"):
         if not Path(name).exists():
             raise InputError(f"{name}: no such file or folder; run it in the folder of a checkout")
 
@@ -33,9 +34,9 @@ def repro(
 ) -> None:
     """Do what `dvc repro` does, but pull stages that are out of date from the default remote if it has them."""
     require_checkout()
-    from retrace.cli.remote import pull_option, sending  # here, as DVC takes a second to import
+    from retrace.cli.remote import Sender, pull_option  # here, as DVC takes a second to import
 
-    with sending(push):
+    with Sender() if push else nullcontext():
         if code := run_dvc([*DVC, *pull_option(), *(arguments or ())]):
             raise typer.Exit(code)
 

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +21,7 @@ from dvc.utils.serialize import load_yaml, modify_yaml
 
 from retrace.cli import crew
 from retrace.cli.crew import Here, Slurm
-from retrace.cli.remote import pull_option, sending
+from retrace.cli.remote import Sender, pull_option
 from retrace.cli.repro import Push, require_checkout
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError
@@ -48,7 +49,7 @@ def spread(
     pull = pull_option()
     heard = [number for number in ASKING if signal.getsignal(number) != signal.SIG_IGN]  # `nohup` ignores SIGHUP
     try:
-        with sending(push), handled(lambda number, _: received.append(number), heard):
+        with Sender() if push else nullcontext(), handled(lambda number, _: received.append(number), heard):
             if needed:
                 _repro(place, {"needed": [*pull, "-s", *needed]}, received)
             cells = out_of_date(cells)

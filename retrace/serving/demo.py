@@ -30,7 +30,6 @@ from retrace.tasks.question_answering.extractive import LOWEST
 HERE = Path(__file__).parent
 FIELDS = {"text": ("text", "pair"), "question": ("passage", "question"), "words": ("masked",)}  # of each form
 LONGEST = 20_000  # characters of a field
-AROUND = 300  # characters of the passage that are shown on each side of an answer
 CLASSES = 5  # the most probable ones, which are shown
 HOST = "127.0.0.1"
 BODY = 2**19  # bytes of a request: two fields of the longest text, encoded with up to 12 bytes per character
@@ -172,11 +171,7 @@ def _answer_card(name: str, place: int, found: Mapping[str, Any], passage: str) 
     answer, start = found["answer"], found["start"]
     if answer is None or start is None:
         return Card(name, place, answer or "no answer", gist)
-    end = start + len(answer)
-    before, after = passage[:start], passage[end:]
-    before = before if len(before) <= AROUND else f"… {before[-AROUND:].lstrip()}"
-    after = after if len(after) <= AROUND else f"{after[:AROUND].rstrip()} …"
-    return Card(name, place, answer, gist, passage=(before, answer, after))
+    return Card(name, place, answer, gist, passage=(passage[:start], answer, passage[start + len(answer) :]))
 
 
 def listen(port: int) -> socket.socket:

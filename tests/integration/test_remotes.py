@@ -206,7 +206,7 @@ def test_a_remote_that_is_not_there_is_said_where_something_is_to_be_done(
     Path(".dvc/config").write_text("[core]\n    no_scm = true\n")
     assert retrace("repro", "--push") == Done(2, "", f"error: {remote.NO_REMOTE}\n")
     Path(".dvc/config").write_text(CONFIG.replace("../../remote", "oss://a/b"))
-    said = "error: --push: remote storage: oss is supported, but requires 'dvc-oss' to be installed\n"
+    said = "error: --push: oss is supported, but requires 'dvc-oss' to be installed\n"
     assert retrace("repro", "--push") == Done(2, "", said)
 
 

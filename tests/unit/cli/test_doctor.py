@@ -185,8 +185,7 @@ def test_versions_and_settings_that_are_others(checkout: Project) -> None:
 def test_elsewhere_it_says_where_to_run_it(here: Path, command: str) -> None:
     said = "no such file or folder; run it in the folder of a checkout\n"
     assert refused(command) == f"error: dvc.yaml: {said}"
-    for name in ("dvc.yaml", "params.yaml"):  # as in data/
-        (here / name).touch()
+    (here / "dvc.yaml").touch()  # as in data/
     assert refused(command) == f"error: .dvc: {said}"
 
 

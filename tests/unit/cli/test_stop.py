@@ -26,8 +26,7 @@ exit_cleanly(main)
 
 @pytest.fixture(autouse=True)
 def _checkout(here: Path) -> None:
-    for name in ("dvc.yaml", "params.yaml"):
-        (here / name).touch()
+    (here / "dvc.yaml").touch()
     (here / ".dvc").mkdir()
 
 
