@@ -4,7 +4,6 @@ Modules that import torch are imported where they are used: that takes seconds, 
 """
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -17,6 +16,7 @@ from retrace.core.settings import PARAMS, Precision, build, read_params
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.pretraining.settings import PretrainSettings
 from retrace.report.runs import duration
+from retrace.results.grid import RUNS
 from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.training.settings import OptimizerSettings
 
@@ -30,7 +30,6 @@ SECTIONS: dict[str, tuple[str, type[Any]]] = {
     "qa": ("squad", AnswerSettings),
     "lm": ("pretrain", PretrainSettings),
 }
-RUNS = Path("reports/runs")
 MASK_RATE: float = PretrainSettings.model_fields["mask_rate"].default
 
 Model = Annotated[str | None, typer.Argument(metavar="MODEL", help="a preset or a folder; default: params.yaml's")]

@@ -88,7 +88,7 @@ class Sender:
         self._runs = Path(self._repo.stage_cache.cache_dir)
         recorded = [_made(stage) for path in LOCKFILES for stage in (_read(path).get("stages") or {}).values()]
         self._settled = {path for path in self._entries() if _made(_read(path)) not in recorded}
-        self._is_silent, self._ended = False, Event()
+        self._ended = Event()
         self._thread = Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> None:
@@ -97,26 +97,24 @@ class Sender:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._ended.set()
         self._thread.join()
-        self._is_silent = False
         if not self._try("run it again to send the results") and kind is None:
             raise typer.Exit(1)
 
     def _watch(self) -> None:
-        pause = PAUSE
-        while not self._ended.wait(pause):
-            pause = PAUSE if self._try(f"tried again every {AGAIN:.0f} seconds") else AGAIN
+        """Push new results until the end; of several failures in a row the first is reported."""
+        is_sent = True
+        while not self._ended.wait(PAUSE if is_sent else AGAIN):
+            is_sent = self._try(f"tried again every {AGAIN:.0f} seconds", is_silent=not is_sent)
 
-    def _try(self, then: str) -> bool:
-        """Push, and report the first of several failures in a row; whether it succeeded."""
+    def _try(self, then: str, is_silent: bool = False) -> bool:
+        """Push, and report a failure unless `is_silent`; whether it succeeded."""
         try:
             self._send_new()
         except Exception as error:  # anything that a remote's client raises
-            if not self._is_silent:
+            if not is_silent:
                 print(f"error: not sent to remote {self._name}: {reason(error)}; {then}", file=sys.stderr, flush=True)
-            self._is_silent = True
-        else:
-            self._is_silent = False
-        return not self._is_silent
+            return False
+        return True
 
     def _entries(self) -> set[Path]:
         return {path for path in self._runs.glob("??/*/*") if len(path.name) == 64}  # a SHA-256, so not half-written

@@ -98,7 +98,7 @@ class Demo:
                 raise InputError(f"{empty[0]}: '' is not allowed; expected a text")
             answers = self._filled(given["masked"]) if form == "words" else self._answered(form, given)
         values = {name: text for tasks in self.tasks.values() for task in tasks for name, text in task.example.items()}
-        values["masked"] = self._masked_example(values)
+        values["masked"] = f"the {MASK} of the town" if self._words and self._words.is_masked else "the"
         return self._template.render(
             style=self._style, tasks=self.tasks, words=self._words, absent=self.absent, form=form, answers=answers,
             values=values | dict(given or {}), longest=LONGEST, mask=MASK,
@@ -145,13 +145,6 @@ class Demo:
         names = [f"Word {number}" for number in range(1, len(found) + 1)] if self._words.is_masked else ["Next"]
         return [("", [Card(name, shares=of) for name, of in zip(names, found, strict=True)])]
 
-    def _masked_example(self, values: Mapping[str, str]) -> str:
-        """The beginning of a text of the data, with one word masked or, for a causal model, cut off before it."""
-        words = (values.get("text") or values.get("passage") or "").split()[:20]
-        place = len(words) // 2
-        is_masked = self._words is None or self._words.is_masked
-        return " ".join([*words[:place], MASK, *words[place + 1 :]] if is_masked else words[:place])
-
 
 def _text(source: Path, task: str) -> dict[str, str]:
     example = read_examples(source, task, "dev")[0]
@@ -189,8 +182,7 @@ def listen(port: int) -> socket.socket:
 def serve(demo: Demo, listener: socket.socket) -> None:
     """Answer requests, one at a time, until Ctrl-C or SIGTERM."""
     port = listener.getsockname()[1]
-    shown = "" if port == 80 else f":{port}"  # as browsers send it
-    hosts = (f"{HOST}{shown}", f"localhost{shown}")
+    hosts = (f"{HOST}:{port}", f"localhost:{port}")
 
     @web.middleware
     async def checked(request: web.Request, handler: Any) -> web.StreamResponse:
