@@ -71,7 +71,7 @@ def squad(
         if not allow_missing:
             raise InputError(f"{predictions}: {counted}; with --allow-missing only the others are scored")
         flags["missing"] = f"{counted}; only the others are scored"
-    known = {question.id for question in questions}
+    known = {question.id: question for question in questions}
     if unknown := [name for name in answers if name not in known]:
         count = f"{len(unknown):,} of {len(answers):,}"
         flags["unknown"] = f"{count} predictions are of no question, {unknown[0]} the first"
@@ -80,8 +80,8 @@ def squad(
         no_answer = _by_id(na_prob, dict[str, FiniteFloat], "numbers")
         if absent := [question.id for question in scored if question.id not in no_answer]:
             raise InputError(f"{na_prob}: no number for question {absent[0]}, which has a prediction")
-        places = {name: place for place, name in enumerate(no_answer)}
-        scored.sort(key=lambda question: places[question.id])  # by which the official script breaks ties
+        # In the order of that file, by which the official script breaks ties.
+        scored = [known[name] for name in no_answer if name in known and name in answers]
     outcome = answered(scored, answers, no_answer, na_prob_thresh)
     _print(["squad_v2", *(OTHERS if every else ())], outcome, flags, intervals)
 
@@ -110,8 +110,7 @@ def classification(
     never = class_order(set(classes) - set(labels))
     if probabilities is not None and never:
         flags["no_roc_auc"] = f"{gold} has no {some_of(never)}"
-    numbers = {name: number for number, name in enumerate(classes)}
-    wanted, found = (np.array([numbers[name] for name in names]) for names in (labels, predicted))
+    wanted, found = (pd.Index(classes).get_indexer(names) for names in (labels, predicted))
     outcome = Classified(tuple(classes), wanted, found, probabilities)
     _print(CLASSIFICATION, outcome, flags, intervals)
 
