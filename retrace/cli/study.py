@@ -216,7 +216,7 @@ def _write_stages(project: Path, study: Path, folder: Path) -> None:
 
 def _configure_dvc(project: Path, folder: Path) -> None:
     """Configure DVC without git, with the project's cache and its configuration, which may hold passwords."""
-    from dvc.config import Config  # here, as DVC takes a second to import
+    from dvc.config import Config, merge  # here, as DVC takes a second to import
 
     config = Config(str(project / ".dvc"), validate=False)  # as written, but with absolute paths
     config["core"]["no_scm"] = "true"
@@ -227,7 +227,7 @@ def _configure_dvc(project: Path, folder: Path) -> None:
     own.chmod(0o700)
     (own / "config.local").unlink(missing_ok=True)  # it may be half-written
     with Config(str(own)).edit("local") as local:
-        local.update(config)
+        merge(local, config)
 
 
 SUBCOMMANDS = {"list": list_studies, "run": run, "compare": compare, "record": record}
