@@ -19,10 +19,10 @@ from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report import runs
 from retrace.report.blocks import Head, Section
-from retrace.report.browser import predictions_section, read_all
+from retrace.report.browser import predictions_section
 from retrace.report.page import REPORTS, write_report
 from retrace.report.pretraining import pretraining_section
-from retrace.report.results import judged, read_curve, read_tasks
+from retrace.report.results import judged, read_curve, read_tasks, seconds_of, shares_of
 from retrace.report.summary import flag_warnings, flags_line, found_flags, run_facts, summary_sections, verdict
 from retrace.report.tasks import task_section
 from retrace.results.grid import PREDICTIONS
@@ -40,7 +40,7 @@ def main() -> None:
         details, perplexity = Details.read(DETAILS), PerplexityReport.read(PERPLEXITY)
         tasks, records = read_tasks(details, params), runs.read_runs(params)
         stages = runs.read_stages(SOURCES) | runs.read_stages()
-        shares, flags = runs.shares_of(records), found_flags(details, perplexity)
+        shares, flags = shares_of(records), found_flags(details, perplexity)
         said = verdict(judged(tasks), perplexity, shares)
         origins = {name: of.origin for name, of in {**records, **stages}.items() if of.origin}
         counts = parameters_by_module(MODEL)
@@ -54,12 +54,12 @@ def main() -> None:
             runs.origin_fold(origins, digests, runs.read_pinned(params)),
         ]
         sections = [
-            *summary_sections(tasks, shares, runs.seconds_of(records)),
+            *summary_sections(tasks, shares, seconds_of(records)),
             pretraining_section(
                 perplexity, read_curve("pretrain"), read_curve("pretrain-updates"), records["pretrain"]
             ),
             *(task_section(task, list(details.tasks)) for task in tasks),
-            predictions_section(read_all(params, source), tasks),
+            predictions_section(params, source, tasks),
             Section("Data and runs", folds),
         ]
         head = Head(said, run_facts(params, records, sum(counts.values())), flag_warnings(flags))

@@ -31,6 +31,7 @@ UNITS = {
     "perplexity_per_word": Figure("perplexity", "lower"),
     "bits_per_byte": Figure("score", "lower"),
 }
+LANGUAGE_MODEL = "language model"  # what the flags are of, as those of tasks are of methods
 CHUNK = 1 << 20  # tokens counted at a time, so that a stream is never all in memory
 
 

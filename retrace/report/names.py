@@ -16,7 +16,6 @@ KINDS = {  # of perplexity
     "causal": "causal, sliding windows",
     "unigram": "unigram baseline",
 }
-LANGUAGE_MODEL = "language model"  # has the flags of the running text
 UNITS = {
     "fraction": "%", "percentage": "%", "correlation": "−1\u00a0to\u00a01", "count": "", "loss": "nats", "seconds": "s",
     "mebibytes": "MiB",
@@ -57,15 +56,10 @@ def baseline_name(baseline: str) -> str:
     return BASELINES.get(baseline, baseline.replace("_", " "))
 
 
-def figure_name(key: str, figure: Figure) -> str:
-    """A figure as readers see it."""
-    return figure.name or key.replace("_", " ")
-
-
 def with_unit(key: str, figure: Figure) -> str:
-    """A figure's name with the unit in which it is printed."""
-    unit = UNITS.get(figure.scale)
-    return figure_name(key, figure) + (f", {unit}" if unit else "")
+    """A figure's name, its key where it has none, with the unit in which it is printed."""
+    name, unit = figure.name or key.replace("_", " "), UNITS.get(figure.scale)
+    return f"{name}, {unit}" if unit else name
 
 
 def shown_factor(figure: Figure) -> float:

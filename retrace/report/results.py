@@ -1,7 +1,6 @@
 """The results as the page shows them: shares as percentages, methods from the best to the worst."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -11,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from retrace.core.paths import ON_TEST, on_test
+from retrace.core.records import RunRecord
 from retrace.core.settings import build
 from retrace.evaluation.records import BaselineDetails, Details, GroupDetails, MethodDetails, TaskDetails
-from retrace.report.names import digits_of, figure_name, noun_of, shown, shown_factor, shown_signed, title_of
+from retrace.report.names import digits_of, noun_of, shown, shown_factor, shown_signed, title_of
 from retrace.report.page import REPORTS
 from retrace.results.grid import PREDICTIONS, Cell, Grid, Kind
 from retrace.results.predictions import read_updates
@@ -25,25 +25,19 @@ Curve = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Score:
-    """A figure with its 95% interval; without one, both ends are the value."""
+    """A figure, or the difference of two, with its 95% interval; without one, both ends are the value."""
 
     value: float
     low: float
     high: float
     text: str  # the value as printed
     ends: tuple[str, str]  # of the interval as printed
+    is_tie: bool = False  # of a difference: not shown to differ from 0
 
     @property
     def said(self) -> str:
         """The value and its interval in words."""
         return f"{self.text} (95% interval {' to '.join(self.ends)})"
-
-
-@dataclass(frozen=True)
-class Difference(Score):
-    """The difference of two methods' scores."""
-
-    is_tie: bool  # not shown to differ from 0
 
 
 @dataclass(frozen=True)
@@ -76,11 +70,6 @@ class Task:
     def legend(self) -> Figure:
         """What the headline is."""
         return self.details.legend[self.headline]
-
-    @property
-    def figure(self) -> str:
-        """The headline's name."""
-        return figure_name(self.headline, self.legend)
 
     @property
     def factor(self) -> float:
@@ -125,11 +114,9 @@ class Task:
 
     def score_of(self, of: MethodDetails | BaselineDetails | GroupDetails) -> Score:
         """The headline of a method, of a baseline, or of some examples."""
-        value, factor, figure = of.figures[self.headline], self.factor, self.legend
+        value = of.figures[self.headline]
         interval = of.intervals.get(self.headline, {"low": value, "high": value})
-        low, high = interval["low"], interval["high"]
-        ends = shown(figure, low), shown(figure, high)
-        return Score(factor * value, factor * low, factor * high, shown(figure, value), ends)
+        return self._printed(shown, value, interval["low"], interval["high"])
 
     def seeds(self, method: str) -> list[float]:
         """The headline of each seed."""
@@ -141,16 +128,20 @@ class Task:
         found = self.details.methods[method].std.get(self.headline)
         return None if found is None else found * self.factor
 
-    def difference(self, first: str, second: str) -> Difference | None:
+    def difference(self, first: str, second: str) -> Score | None:
         """The first method's headline less the second's; None where they were not compared."""
         for pair in self.details.comparisons:
             if pair.figure == self.headline and {pair.first, pair.second} == {first, second}:
-                sign, factor, figure = 1 if pair.first == first else -1, self.factor, self.legend
-                value, (low, high) = sign * pair.difference, sorted((sign * pair.low, sign * pair.high))
-                text, ends = shown_signed(figure, value), (shown_signed(figure, low), shown_signed(figure, high))
+                sign = 1 if pair.first == first else -1
+                low, high = sorted((sign * pair.low, sign * pair.high))
                 is_tie = pair.verdict in (TIE, MODELS_TIE, DIFFER)
-                return Difference(factor * value, factor * low, factor * high, text, ends, is_tie)
+                return self._printed(shown_signed, sign * pair.difference, low, high, is_tie=is_tie)
         return None
+
+    def _printed(self, as_text: Callable[[Figure, float], str], *figures: float, is_tie: bool = False) -> Score:
+        """A value and the ends of its interval, on the scale on which they are printed."""
+        text, low, high = (as_text(self.legend, each) for each in figures)
+        return Score(*(self.factor * each for each in figures), text, (low, high), is_tie)
 
     def is_tie(self, method: str) -> bool:
         """Whether a method ties with the best."""
@@ -214,6 +205,26 @@ def most_seeds(tasks: Sequence[Task]) -> int:
     return max((len(task.seeds(method)) for task in tasks for method in task.methods), default=0)
 
 
+def seconds_of(runs: Mapping[str, RunRecord]) -> dict[str, float]:
+    """Seconds of fine-tuning by method: sums over tasks, means over seeds."""
+    return _tuned(runs).groupby(["method", "seed"])["seconds"].sum().groupby("method").mean().to_dict()
+
+
+def shares_of(runs: Mapping[str, RunRecord]) -> dict[str, float]:
+    """The percentage of weights that each method trains, the largest over tasks."""
+    return _tuned(runs).groupby("method")["share"].max().to_dict()
+
+
+def _tuned(runs: Mapping[str, RunRecord]) -> pd.DataFrame:
+    """Task, method, seed, seconds and percentage of trained weights of each fine-tuning run."""
+    rows = [
+        (*name.split(), record.seconds, 100 * record.trained_parameters / record.parameters)
+        for name, record in runs.items()
+        if name != "pretrain"
+    ]
+    return pd.DataFrame(rows, columns=["task", "method", "seed", "seconds", "share"])
+
+
 def read_curve(name: str) -> pd.DataFrame:
     """A learning curve: `epoch`, for a task `method` and `seed` (text), and figures, NaN where there is none."""
     path = REPORTS / "curves" / f"{name}.csv"
@@ -222,10 +233,8 @@ def read_curve(name: str) -> pd.DataFrame:
 
 def mean_curve(curves: Sequence[Curve]) -> list[tuple[float, float]]:
     """The mean of several curves at each x."""
-    at: dict[float, list[float]] = defaultdict(list)
-    for x, y in chain.from_iterable(curves):
-        at[x].append(y)
-    return [(x, sum(ys) / len(ys)) for x, ys in sorted(at.items())]
+    points = pd.DataFrame(list(chain.from_iterable(curves)), columns=["x", "y"])
+    return list(points.groupby("x")["y"].mean().items())
 
 
 def thinned(curve: Curve, most: int) -> Curve:

@@ -1,6 +1,6 @@
 """What was run on what: data, settings, model size, times and provenance."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ HEADINGS = {
 }  # fmt: skip
 ROW = 26  # px
 PRESETS = Path("presets")
+BEFORE = ("source", "model", "tokenize")  # stages before pretraining
 
 
 class ReportParams(Params):
@@ -134,31 +135,29 @@ def models_folds(
 
 def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], params: Mapping[str, Any]) -> Fold:
     """Seconds of every stage; for training those of the updates, summed over seeds."""
-    colours = {method: svg.colour(place) for place, method in enumerate(build(Grid, params, "finetune").every_method)}
-    seconds: dict[tuple[str, str], float] = {}  # by name and class of the bar
+    methods = build(Grid, params, "finetune").every_method
+    bars = {(name, "bar"): stages[name].seconds for name in BEFORE if name in stages}  # by name and class
     for run, record in runs.items():
         task, *method = run.split()
         bar = ("pretraining", "bar")
         if method:
-            bar = (f"{title_of(task)}, {method_name(method[0])}", f"bar {colours[method[0]]}")
-        seconds[bar] = seconds.get(bar, 0.0) + record.seconds
-    of_stages = {(name, "bar"): record.seconds for name, record in stages.items()}
-    first = {bar: value for bar, value in of_stages.items() if bar[0] in ("source", "model", "tokenize")}
-    bars = list({**first, **seconds, **of_stages}.items())
-    total = sum(value for _, value in bars)
-    axes, drawn = Axes((0, max(value for _, value in bars) or 1.0)), []
-    for i, ((name, colour), value) in enumerate(bars):
+            colour = svg.colour(methods.index(method[0]))
+            bar = (f"{title_of(task)}, {method_name(method[0])}", f"bar {colour}")
+        bars[bar] = bars.get(bar, 0.0) + record.seconds
+    bars |= {(name, "bar"): record.seconds for name, record in stages.items()}  # those before stay there
+    axes, drawn = Axes((0, max(bars.values()) or 1.0)), []
+    for i, ((name, colour), value) in enumerate(bars.items()):
         box, text = {"y": i * ROW + 5, "height": 12}, {"y": i * ROW + 15, "text_anchor": "end"}
         drawn += [svg.tag("text", name, x=-8, **text), svg.tag("rect", x=0, width="100%", **box, class_="track"),
                   svg.tag("rect", x=0, width=axes.across(value), **box, class_=colour),
                   svg.tag("text", f"{value:,.0f} s", x="100%", dx=50, **text)]  # fmt: skip
-    label = "Seconds: " + ", ".join(f"{name} {value:.0f}" for (name, _), value in bars)
+    label = "Seconds: " + ", ".join(f"{name} {value:.0f}" for (name, _), value in bars.items())
     plot = Plot(svg.joined(drawn), label, ROW * len(bars), "rank")
     note = (
         "Seconds by stage; for training those of the updates, summed over seeds. The report’s own are not known while "
         "it is written."
     )
-    return Fold("Time", duration(total), [Panels("time", "", note, [Panel("", plot)])])
+    return Fold("Time", duration(sum(bars.values())), [Panels("time", "", note, [Panel("", plot)])])
 
 
 def origin_fold(
@@ -212,31 +211,6 @@ def read_runs(params: Mapping[str, Any]) -> dict[str, RunRecord]:
 def read_stages(folder: Path = STAGES) -> dict[str, StageRecord]:
     """Time and origin of the stages that train nothing, by name."""
     return {path.stem: StageRecord.read(path) for path in sorted(folder.glob("*.json"), reverse=True)}
-
-
-def seconds_of(runs: Mapping[str, RunRecord]) -> dict[str, float]:
-    """Seconds of fine-tuning by method: sums over tasks, means over seeds."""
-    found: dict[str, dict[str, float]] = {}
-    for method, seed, record in _tuned(runs):
-        of = found.setdefault(method, {})
-        of[seed] = of.get(seed, 0.0) + record.seconds
-    return {method: sum(of.values()) / len(of) for method, of in found.items()}
-
-
-def shares_of(runs: Mapping[str, RunRecord]) -> dict[str, float]:
-    """The percentage of weights that each method trains, the largest over tasks."""
-    found: dict[str, float] = {}
-    for method, _, record in _tuned(runs):
-        found[method] = max(found.get(method, 0.0), 100 * record.trained_parameters / record.parameters)
-    return found
-
-
-def _tuned(runs: Mapping[str, RunRecord]) -> Iterator[tuple[str, str, RunRecord]]:
-    """Method, seed and record of each fine-tuning run."""
-    for name, record in runs.items():
-        if name != "pretrain":
-            _, method, seed = name.split()
-            yield method, seed, record
 
 
 def duration(seconds: float) -> str:

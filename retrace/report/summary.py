@@ -14,20 +14,10 @@ from markupsafe import Markup
 
 from retrace.core.records import RunRecord
 from retrace.evaluation.records import Details
-from retrace.perplexity.measures import PerplexityReport
+from retrace.perplexity.measures import LANGUAGE_MODEL, PerplexityReport
 from retrace.report import svg
 from retrace.report.blocks import NOTHING, Cell, Panel, Panels, Section, Table, figure_text
-from retrace.report.names import (
-    LANGUAGE_MODEL,
-    baseline_name,
-    figure_name,
-    listed,
-    method_name,
-    points,
-    shown,
-    shown_signed,
-    title_of,
-)
+from retrace.report.names import baseline_name, listed, method_name, points, shown, shown_signed, title_of
 from retrace.report.results import Score, Task, most_seeds
 from retrace.report.runs import commit_text, duration
 from retrace.report.svg import Axes, Plot
@@ -69,7 +59,7 @@ def _worth(tasks: Sequence[Task]) -> str:
         if gain and task.sign * gain.value > 0 and not gain.is_tie:
             full, scratch = (task.score(method).text for method in (FULL, SCRATCH))
             worth = f"**{gain.text}{points(task.legend)}**"
-            gains.append(f"{worth} of {task.figure} on {task.noun} ({full} against {scratch})")
+            gains.append(f"{worth} of {task.legend.name} on {task.noun} ({full} against {scratch})")
         elif gain:
             nothing.append(f"{task.noun} ({gain.text}, {' to '.join(gain.ends)})")
     parts = [f"Pretraining is worth {listed(gains)}."] if gains else []
@@ -205,7 +195,7 @@ def _said(found: Found) -> str:
     figure = found.legend[of.figure]
     other = method_name(of.other) if of.other == SCRATCH else baseline_name(of.other)
     difference, low, high = (shown_signed(figure, each) for each in (of.value - of.against, of.low, of.high))
-    said = f"{figure_name(of.figure, figure)} {shown(figure, of.value)}, {other} {shown(figure, of.against)}"
+    said = f"{figure.name} {shown(figure, of.value)}, {other} {shown(figure, of.against)}"
     return f"{said}; difference {difference} (95% interval {low} to {high}) {of.note}".strip()
 
 
@@ -293,7 +283,7 @@ def ranked(task: Task) -> Plot:
     below = {"y": "100%", "dy": 16, "text_anchor": "middle"}
     drawn += [svg.tag("text", svg.tick_text(step), x=axes.across(step), **below) for step in steps]
     said = "; ".join(f"{row.name} {row.score.said}" for row in rows)
-    return Plot(svg.joined(drawn), f"{task.title}, {task.figure}: {said}", ROW * len(rows), "rank")
+    return Plot(svg.joined(drawn), f"{task.title}, {task.legend.name}: {said}", ROW * len(rows), "rank")
 
 
 def _row(task: Task, axes: Axes, row: Standing, y: int) -> Iterator[Markup]:
@@ -334,7 +324,7 @@ def summary_table(tasks: Sequence[Task], shares: Mapping[str, float], seconds: M
     for name in map(baseline_name, baselines):
         rows.append([name, "", *chain(*(of.get((name, None), [""] * count)[:count] for of in found)), ""])
     units = [", %" if task.legend.scale == "fraction" else "" for task in tasks]
-    above = [(f"{task.title}: {task.figure}{unit}", count) for task, unit in zip(tasks, units, strict=True)]
+    above = [(f"{task.title}: {task.legend.name}{unit}", count) for task, unit in zip(tasks, units, strict=True)]
     header = ["method", "trained, %", *columns * len(tasks), "time, s"]
     groups = [("", 1), ("Weights", 1), *above, ("Training", 1)]
     return Table(header, rows, label="Methods and tasks", groups=groups, apart=len(baselines))

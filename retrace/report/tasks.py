@@ -15,17 +15,7 @@ from retrace.core.paths import ON_TEST
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, Figures, Intervals
 from retrace.report import svg
 from retrace.report.blocks import Fold, Panel, Panels, Section, Table, figure_text
-from retrace.report.names import (
-    UNITS,
-    baseline_name,
-    capital,
-    figure_name,
-    listed,
-    method_name,
-    p_text,
-    shown,
-    shown_signed,
-)
+from retrace.report.names import UNITS, baseline_name, capital, listed, method_name, p_text, shown, shown_signed
 from retrace.report.results import Curve, Task, mean_curve, thinned
 from retrace.report.svg import Axes, Percent, Plot
 from retrace.statistics.comparisons import MODELS_DIFFER, MODELS_TIE
@@ -113,10 +103,10 @@ def learning(task: Task) -> list[Panels]:
         thin = [svg.line(axes, curve, "thin") for curve in seeds] if len(seeds) > 1 else []
         tips = svg.tips(axes, [(x, f"epoch {x:g}: {figure_text(y, task.digits)}") for x, y in mean])
         drawn = [grid, *levels, *thin, svg.line(axes, mean), tips]
-        return drawn, f"{task.figure} by epoch, {_figures(mean, task.digits)}"
+        return drawn, f"{task.legend.name} by epoch, {_figures(mean, task.digits)}"
 
     note = (
-        f"{capital(task.figure)} on validation by epoch"
+        f"{capital(task.legend.name)} on validation by epoch"
         f"{_of_seeds(task, '; thick: mean of the seeds, thin: each seed')}."
     )
     if best is not None:
@@ -207,9 +197,9 @@ def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]
         return drawn, f"at best {y} at threshold {x}"
 
     note = (
-        f"{capital(task.figure)} by the threshold: the method abstains where the score of “no answer” is above that of "
-        "its best span by more than the threshold. Dashed: 0, which is used. Ring and figure: the best, found on these "
-        "very questions and so a little too good."
+        f"{capital(task.legend.name)} by the threshold: the method abstains where the score of “no answer” is above "
+        "that of its best span by more than the threshold. Dashed: 0, which is used. Ring and figure: the best, found "
+        "on these very questions and so a little too good."
     )
     return [_row(task, "threshold", "When to answer", note, draw, lambda of: figure_text(best[of][1], 1))]
 
@@ -257,7 +247,7 @@ def _group_text(task: Task, kind: str, sizes: Mapping[str, int]) -> tuple[str, s
     title, what = GROUPS.get(kind, (f"By {kind}", f"by {kind}"))
     text = "passage" if task.kind == "question_answering" else "text"
     what = what.format(text=text, sizes=listed([f"{count:,}" for count in sizes.values()]), noun=task.noun)
-    return title, f"{capital(task.figure)} {what}. Bars: 95% intervals."
+    return title, f"{capital(task.legend.name)} {what}. Bars: 95% intervals."
 
 
 def losses(task: Task) -> list[Panels]:
@@ -325,7 +315,7 @@ def _pairs(task: Task) -> Fold:
         figure = task.details.legend[pair.figure]
         low, high = (shown_signed(figure, end) for end in sorted((pair.low, pair.high)))
         rows.append((
-            figure_name(pair.figure, figure), f"{method_name(pair.first)} − {method_name(pair.second)}",
+            figure.name, f"{method_name(pair.first)} − {method_name(pair.second)}",
             shown_signed(figure, pair.difference), f"{low} to {high}", pair.test, p_text(pair.p_corrected),
             method_name(pair.verdict) if pair.verdict in task.places else pair.verdict, shown(figure, pair.detectable),
         ))  # fmt: skip
@@ -360,7 +350,7 @@ def _scores(task: Task) -> Fold:
 def score_rows(names: Iterable[str], legend: Legend, columns: Sequence[Scores]) -> list[tuple[str, ...]]:
     """A row for each figure: name, unit and the columns' values."""
     return [
-        (figure_name(name, legend[name]), UNITS.get(legend[name].scale, ""),
+        (legend[name].name, UNITS.get(legend[name].scale, ""),
          *(_with_interval(name, legend[name], *column) for column in columns))
         for name in names
     ]  # fmt: skip
@@ -395,6 +385,6 @@ def _curve(task: Task, curve: pd.DataFrame) -> Fold:
     for name in map(str, curve):
         figure = legend.get(name)
         as_text = partial(shown, figure) if figure else method_name if name == "method" else str
-        columns[figure_name(name, figure) if figure else name] = [as_text(of) for of in curve[name]]
+        columns[figure.name if figure else name] = [as_text(of) for of in curve[name]]
     table = Table.of(columns, f"Learning curves {task.name}")
     return Fold("Learning curves as a table", f"{len(curve)} rows", [table])

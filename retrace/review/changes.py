@@ -19,7 +19,6 @@ from retrace.statistics.comparisons import Difference
 from retrace.statistics.scales import CURVES, MEASURES, Figure, Interval, Legend
 
 SHOWN = 0.2  # relative difference from which time or memory is shown
-UNKNOWN = Figure("score", "neither")
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,8 @@ class _Judge:
 
     def _change(self, place: Place, found: Difference | None, how: str) -> Change:
         old, new = (side.headlines.figures[place] for side in self._sides)
-        what = CURVES[FIGURE] if place.figure == FIGURE else self._legend(place.of).get(place.figure, UNKNOWN)
+        unknown = Figure("score", "neither", place.figure.replace("_", " "))  # of a metric that is no longer listed
+        what = CURVES[FIGURE] if place.figure == FIGURE else self._legend(place.of).get(place.figure, unknown)
         limit = self._tolerance.of(what, old)
         is_far = abs(new - old) > limit and not math.isclose(abs(new - old), limit)
         why = f"{'more than' if is_far else 'within'} the tolerance of {self._tolerance.said(what)}"

@@ -17,18 +17,14 @@ from retrace.core.errors import InputError
 from retrace.core.records import Record, RunRecord, try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
-from retrace.perplexity.measures import PERPLEXITY, Perplexities
-from retrace.report.names import LANGUAGE_MODEL
+from retrace.perplexity.measures import LANGUAGE_MODEL, PERPLEXITY, Perplexities
 from retrace.results.grid import RUNS
 
 FIGURE = "perplexity"
 R = TypeVar("R", bound=Record)
 DEFAULTS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
-ABSENT = (
-    OSError,
-    DvcException,
-    DataIndexDirError,
-)  # raised for a file that is neither here nor in DVC's cache or remote
+# Raised for a file that is neither here nor in DVC's cache or remote.
+ABSENT = (OSError, DvcException, DataIndexDirError)
 
 
 class Place(NamedTuple):

@@ -8,7 +8,7 @@ from retrace.core.paths import ON_TEST
 from retrace.core.settings import shown as as_yaml
 from retrace.evaluation.records import BESIDE
 from retrace.report.blocks import NOTHING, Table
-from retrace.report.names import KINDS, TASKS, baseline_name, figure_name, method_name, shown, title_of
+from retrace.report.names import KINDS, TASKS, baseline_name, method_name, shown, title_of
 from retrace.report.page import fill_markdown
 from retrace.review.changes import Change, Moved, Review, signed
 from retrace.review.revision import FIGURE
@@ -73,18 +73,17 @@ def _names(changes: Sequence[Change]) -> str:
 
 
 def _name(change: Change) -> str:
-    place, figure = change.place, figure_name(change.place.figure, change.what)
+    place = change.place
     if place.figure == FIGURE:
         return f"{place.who} perplexity ({place.of})"
     name, where = place.of.removesuffix(ON_TEST), ", test set" if place.of.endswith(ON_TEST) else ""
-    return f"{TASKS[name][1] if name in TASKS else name} {figure} ({place.who}{where})"
+    return f"{TASKS[name][1] if name in TASKS else name} {change.what.name} ({place.who}{where})"
 
 
 def _table(changes: Sequence[Change]) -> Table | None:
     rows = [
-        (_of(change), figure_name(change.place.figure, change.what),
-         NOTHING if change.direction == "other" else change.direction, shown(change.what, change.old),
-         shown(change.what, change.new), _difference(change), change.why)
+        (_of(change), change.what.name, NOTHING if change.direction == "other" else change.direction,
+         shown(change.what, change.old), shown(change.what, change.new), _difference(change), change.why)
         for change in changes
     ]  # fmt: skip
     header = ("of", "figure", "direction", "before", "now", "difference", "why")

@@ -15,8 +15,7 @@ from retrace.evaluation.flags import figure_flags
 from retrace.finetuning.method import PRETRAINED
 from retrace.report import svg
 from retrace.report.blocks import NOTHING, Cell, Fold, Panel, Panels, Section, Table, figure_text
-from retrace.report.browser import predictions_section, read_all
-from retrace.report.names import figure_name
+from retrace.report.browser import predictions_section
 from retrace.report.pretraining import pretraining_section
 from retrace.report.results import Curve, Task, read_curve, read_tasks
 from retrace.report.runs import data_fold, models_folds, read_stages, settings_fold, time_fold
@@ -157,7 +156,7 @@ def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Repo
     if reports.perplexity is not None and reports.pretraining is not None:
         updates = read_curve("pretrain-updates")
         yield pretraining_section(reports.perplexity, reports.pretraining, updates, reports.runs["pretrain"])
-    yield predictions_section(read_all(params, source), tasks, first=study.first_samples)
+    yield predictions_section(params, source, tasks, first=study.first_samples)
     card = source / "card.json"  # there is none if all tasks bring their own data
     data = data_fold(read_json(card) if card.is_file() else {"findings": []}, params)
     time = time_fold(reports.runs, read_stages(), params)
@@ -227,7 +226,7 @@ def task_charts(name: str, title: str, task: Task, methods: Sequence[str], figur
         yield from line_chart(f"{name}-updates", caption, lines, ("update", "loss, in nats"))
     kinds: dict[str, list[Line]] = {"loss": [], "scores": []}
     for key in figures:
-        what = figure_name(key, legend[key])
+        what = legend[key].name
         runs = [(of, seed, curve) for of in methods for seed, curve in task.epochs(of, key).items()]
         if len(methods) > 1:
             lines = [Line(of, f"{of} {seed}", curve) for of, seed, curve in runs]

@@ -35,7 +35,8 @@ SCORES = TaskDetails(
     baselines={
         "majority": BaselineDetails(figures={"accuracy": 0.25}, intervals={"accuracy": {"low": 0.125, "high": 0.375}})
     },
-    legend={"accuracy": Figure("fraction", "higher"), "matthews": Figure("correlation", "higher"),
+    legend={"accuracy": Figure("fraction", "higher", "accuracy"),
+            "matthews": Figure("correlation", "higher", "matthews"),
             "validation_loss": CURVES["validation_loss"]},
     headlines=["accuracy"], methods={}, comparisons=[],
 )  # fmt: skip
@@ -227,7 +228,8 @@ def _scored(method: str, accuracy: float, seeds: Sequence[int], ahead: float) ->
 def _run(seeds: Sequence[int], verdict: str) -> dict[str, Any]:
     """SST-2 by the pretrained model and from random weights, beside a baseline."""
     pair = Comparison("accuracy", "full", "scratch", "methods", 0.2, 0.1, 0.3, "t", 0.01, 0.01, verdict, 0.1)
-    return {"headlines": ["accuracy"], "legend": {"accuracy": {"scale": "fraction", "better": "higher"}},
+    return {"headlines": ["accuracy"],
+            "legend": {"accuracy": {"scale": "fraction", "better": "higher", "name": "accuracy"}},
             "baselines": {"tfidf": {"figures": {"accuracy": 0.66}, "intervals": {}}},
             "methods": _scored("full", 0.9, seeds, 0.2) | _scored("scratch", 0.7, seeds, -0.01),
             "comparisons": [asdict(pair)]}  # fmt: skip

@@ -28,7 +28,7 @@ BINS = {"confidence": [0.9], "accuracy": [0.5], "examples": [20.0]}
 GROUP = {"examples": 20, "figures": {"accuracy": 0.5}, "intervals": INTERVAL}
 PAIR = Comparison("accuracy", "full", "scratch", "methods", 0.02, -0.01, 0.05, "exact McNemar", 0.1, 0.2, "tie", 0.04)
 DETAILS = Details.from_json({"sst2": {
-    "headlines": ["accuracy"], "legend": {"accuracy": Figure("fraction", "higher"), **CURVES},
+    "headlines": ["accuracy"], "legend": {"accuracy": Figure("fraction", "higher", "accuracy"), **CURVES},
     "notes": {"signature": "v1"}, "comparisons": [PAIR],
     "baselines": {"majority": {"figures": {"accuracy": 0.5}, "intervals": INTERVAL}},
     "methods": {"full": method_of(

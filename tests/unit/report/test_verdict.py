@@ -10,7 +10,7 @@ from retrace.statistics.scales import Comparison, Figure
 from tests.study import method_of
 
 PLACES = {"full": 0, "scratch": 1, "lora": 2, "adapter": 3}
-ACCURACY = Figure("fraction", "higher")
+ACCURACY = Figure("fraction", "higher", "accuracy")
 FIGURES = {"perplexity_per_word": 1.0, "bits_per_byte": 1.0}
 
 

@@ -15,7 +15,7 @@ from retrace.finetuning.run import fine_tune, write_tuned
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model
 from retrace.report.blocks import Fold, Section, Table
-from retrace.report.browser import predictions_section, read_all
+from retrace.report.browser import predictions_section
 from retrace.report.results import Task, judged, read_tasks
 from retrace.report.tasks import task_section
 from retrace.results.predictions import LOSSES, PREDICTIONS, read_drawn, read_tested
@@ -98,7 +98,7 @@ def test_both_splits_are_scored_and_the_test_split_does_not_choose_the_epoch(sou
     assert "validation set, whose loss chose the epoch" in str(sections[0].blocks[1])
     assert "played no part in choosing the epoch" in str(sections[1].blocks[1])
     assert [task.name for task in judged(tasks)] == ["moods-test"]
-    *_, printed = predictions_section(read_all(read_params(), source), tasks, first=2).blocks
+    *_, printed = predictions_section(read_params(), source, tasks, first=2).blocks
     assert isinstance(printed, Fold)
     assert printed.title == "moods, test set"
     (table,) = printed.blocks

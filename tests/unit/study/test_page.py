@@ -108,7 +108,7 @@ def test_a_chart_is_well_formed_and_marked_at_whole_epochs() -> None:
     assert {"full", "0", "1"} <= {*texts}
 
 
-SCORES = {"accuracy": Figure("fraction", "higher")} | figures_of("f1")
+SCORES = {"accuracy": Figure("fraction", "higher", "accuracy")} | figures_of("f1")
 
 
 def _charts(methods: Sequence[str], *figures: str, updates: Any = None, **changed: Any) -> dict[str, Panels]:
