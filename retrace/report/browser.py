@@ -37,6 +37,7 @@ MOST = 20_000  # examples of a task in the browser
 RIGHT = 0.5  # F1
 NO_ANSWER = "no answer"
 Kept = Mapping[str, Sequence[pd.DataFrame]]  # the rows of every seed, by method
+Given = Mapping[str, Sequence[Any]]  # classes by number, or answers with `text` and `start`, by baseline
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def _read(grid: Grid, source: Path, task: Task) -> Predictions:
 
 
 def _classified(
-    task: Task, examples: Sequence[Example], classes: Sequence[str], kept: Kept, baselines: Mapping[str, Sequence[int]]
+    task: Task, examples: Sequence[Example], classes: tuple[str, ...], kept: Kept, baselines: Given
 ) -> Predictions:
     labels, opinions = np.array([example.label for example in examples]), {}
     for method, seeds in kept.items():
@@ -88,14 +89,12 @@ def _classified(
         sure = softmax(logits[0], axis=1).max(axis=1)
         opinions[method] = Opinion([classes[of] for of in said[0]], [of == labels for of in said], sure)
     for baseline, given in baselines.items():
-        opinions[baseline] = Opinion([classes[of] for of in given], [given == labels])
+        opinions[baseline] = Opinion([classes[of] for of in given], [labels == given])
     texts = [example.text if example.pair is None else f"{example.text} / {example.pair}" for example in examples]
     return Predictions(task, texts, [[classes[of]] for of in labels], opinions, classes)
 
 
-def _answered(
-    task: Task, questions: Sequence[Question], kept: Kept, baselines: Mapping[str, Sequence[Mapping[str, Any]]]
-) -> Predictions:
+def _answered(task: Task, questions: Sequence[Question], kept: Kept, baselines: Given) -> Predictions:
     golds, opinions = [tuple(dict.fromkeys(of.text for of in question.answers)) for question in questions], {}
 
     def f1(answers: Sequence[str]) -> list[float]:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -141,7 +140,7 @@ class Task:
     def _printed(self, as_text: Callable[[Figure, float], str], *figures: float, is_tie: bool = False) -> Score:
         """A value and the ends of its interval, on the scale on which they are printed."""
         text, low, high = (as_text(self.legend, each) for each in figures)
-        return Score(*(self.factor * each for each in figures), text, (low, high), is_tie)
+        return Score(*(self.factor * each for each in figures), text=text, ends=(low, high), is_tie=is_tie)
 
     def is_tie(self, method: str) -> bool:
         """Whether a method ties with the best."""
@@ -166,15 +165,12 @@ class Task:
         is_flagged = any(f"not_above_{baseline}" in seed.flags for seed in details.seeds.values())
         return "not above" if ahead <= 0 or is_flagged else "uncertain"
 
-    def epochs(self, method: str, column: str, factor: float = 1.0) -> dict[str, Curve]:
-        """A column of the learning curve times a factor, by seed."""
+    def epochs(self, column: str) -> Any:
+        """A column of the learning curve: a data frame with epochs as rows, methods and seeds as columns; or empty."""
         if self.curve is None or column not in self.curve:
-            return {}
-        of = self.curve.loc[self.curve["method"] == method].dropna(subset=[column])
-        return {
-            str(seed): [(float(epoch), factor * value) for epoch, value in rows[["epoch", column]].to_numpy()]
-            for seed, rows in of.groupby("seed", sort=False)
-        }
+            return pd.DataFrame()
+        by_run = self.curve.set_index(["epoch", "method", "seed"])[column].unstack(["method", "seed"], sort=False)
+        return by_run.dropna(how="all")
 
 
 def read_tasks(details: Details, params: Mapping[str, Any], with_curves: bool = True) -> list[Task]:
@@ -207,12 +203,12 @@ def most_seeds(tasks: Sequence[Task]) -> int:
 
 def seconds_of(runs: Mapping[str, RunRecord]) -> dict[str, float]:
     """Seconds of fine-tuning by method: sums over tasks, means over seeds."""
-    return _tuned(runs).groupby(["method", "seed"])["seconds"].sum().groupby("method").mean().to_dict()
+    return _tuned(runs).pivot_table("seconds", "method", "seed", aggfunc="sum").mean(axis=1).to_dict()
 
 
 def shares_of(runs: Mapping[str, RunRecord]) -> dict[str, float]:
     """The percentage of weights that each method trains, the largest over tasks."""
-    return _tuned(runs).groupby("method")["share"].max().to_dict()
+    return _tuned(runs).pivot_table("share", "method", aggfunc="max")["share"].to_dict()
 
 
 def _tuned(runs: Mapping[str, RunRecord]) -> pd.DataFrame:
@@ -231,10 +227,10 @@ def read_curve(name: str) -> pd.DataFrame:
     return pd.read_csv(path, dtype={"method": str, "seed": str}, keep_default_na=False, na_values=[""])
 
 
-def mean_curve(curves: Sequence[Curve]) -> list[tuple[float, float]]:
-    """The mean of several curves at each x."""
-    points = pd.DataFrame(list(chain.from_iterable(curves)), columns=["x", "y"])
-    return list(points.groupby("x")["y"].mean().items())
+def curve_of(values: Any) -> Curve:
+    """The values that are known of a pandas series, by its index."""
+    known = values.dropna()
+    return list(zip(known.index, known, strict=True))
 
 
 def thinned(curve: Curve, most: int) -> Curve:

@@ -16,7 +16,7 @@ from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, Figures,
 from retrace.report import svg
 from retrace.report.blocks import Fold, Panel, Panels, Section, Table, figure_text
 from retrace.report.names import UNITS, baseline_name, capital, listed, method_name, p_text, shown, shown_signed
-from retrace.report.results import Curve, Task, mean_curve, thinned
+from retrace.report.results import Curve, Task, curve_of, thinned
 from retrace.report.svg import Axes, Percent, Plot
 from retrace.statistics.comparisons import MODELS_DIFFER, MODELS_TIE
 from retrace.statistics.scales import CURVES, Figure, Legend
@@ -89,8 +89,8 @@ def _row(
 
 def learning(task: Task) -> list[Panels]:
     """The headline by epoch, and the best baseline."""
-    curves = {method: task.epochs(method, task.headline, task.factor) for method in task.methods}
-    if not any(curves.values()):
+    curves = task.factor * task.epochs(task.headline)
+    if curves.empty:
         return []
     best = max(task.baselines, key=lambda name: task.sign * task.baseline(name).value, default=None)
     also = [] if best is None else [task.baseline(best).value]
@@ -98,9 +98,8 @@ def learning(task: Task) -> list[Panels]:
     levels = [svg.level(axes, value) for value in also]
 
     def draw(method: str) -> Drawn:
-        seeds = list(curves[method].values())
-        mean = mean_curve(seeds)
-        thin = [svg.line(axes, curve, "thin") for curve in seeds] if len(seeds) > 1 else []
+        seeds, mean = curves[method], curve_of(curves[method].mean(axis=1))
+        thin = [svg.line(axes, curve_of(seeds[seed]), "thin") for seed in seeds] if len(seeds.columns) > 1 else []
         tips = svg.tips(axes, [(x, f"epoch {x:g}: {figure_text(y, task.digits)}") for x, y in mean])
         drawn = [grid, *levels, *thin, svg.line(axes, mean), tips]
         return drawn, f"{task.legend.name} by epoch, {_figures(mean, task.digits)}"
@@ -252,14 +251,14 @@ def _group_text(task: Task, kind: str, sizes: Mapping[str, int]) -> tuple[str, s
 
 def losses(task: Task) -> list[Panels]:
     """Training loss by update, and validation loss by epoch."""
-    valid = {method: task.epochs(method, "validation_loss") for method in task.methods}
-    if not any(valid.values()):
+    valid = task.epochs("validation_loss")
+    if valid.empty:
         return []
     train = {method: _by_epoch(task, method, valid[method]) for method in task.methods}
     axes, grid = _axes(valid, also=[0.0, *(y for curve in train.values() for _, y in curve)])
 
     def draw(method: str) -> Drawn:
-        mean = mean_curve(list(valid[method].values()))
+        mean = curve_of(valid[method].mean(axis=1))
         dots = [svg.dot(axes, x, y, radius=2.5) for x, y in mean]
         tips = svg.tips(axes, [(x, f"epoch {x:g}: validation {figure_text(y, 3)}") for x, y in mean])
         thin = svg.line(axes, thinned(train[method], MOST_POINTS), "thin")
@@ -273,12 +272,11 @@ def losses(task: Task) -> list[Panels]:
     return [_row(task, "loss", "Loss", note, draw)]
 
 
-def _axes(curves: Mapping[str, Mapping[str, Curve]], also: Sequence[float]) -> tuple[Axes, Markup]:
+def _axes(curves: pd.DataFrame, also: Sequence[float]) -> tuple[Axes, Markup]:
     """Axes that span all curves by epoch and other values, and their grid."""
-    points = [point for of in curves.values() for curve in of.values() for point in curve]
-    ys = [*(y for _, y in points), *also]
-    steps = svg.ticks(min(ys), max(ys))
-    axes = Axes((0, max([1.0, *(x for x, _ in points)])), (steps[0], steps[-1]))
+    values = [*curves.min(), *curves.max(), *also]
+    steps = svg.ticks(np.nanmin(values), np.nanmax(values))
+    axes = Axes((0, max(1.0, *curves.index)), (steps[0], steps[-1]))
     return axes, svg.grid(axes, [(0, "0"), (axes.x[1], f"epoch {axes.x[1]:g}")], _every_other(steps))
 
 
@@ -295,12 +293,11 @@ def _figures(curve: Curve, digits: int) -> str:
     return ", ".join(figure_text(y, digits) for _, y in curve)
 
 
-def _by_epoch(task: Task, method: str, valid: Mapping[str, Curve]) -> Curve:
-    """The training loss of each update by epoch, the mean over seeds."""
-    points = mean_curve([curve for (of, _), curve in task.updates.items() if of == method])
-    epochs = max((x for curve in valid.values() for x, _ in curve), default=0.0)
-    each = points[-1][0] / epochs if points and epochs else 1.0  # updates
-    return [(x / each, y) for x, y in points]
+def _by_epoch(task: Task, method: str, valid: Any) -> Curve:
+    """The training loss of each update by epoch, the mean over seeds; `valid` has as many epochs."""
+    losses = pd.DataFrame({seed: dict(curve) for (of, seed), curve in task.updates.items() if of == method})
+    points, epochs = curve_of(losses.mean(axis=1).sort_index()), valid.dropna(how="all").index.max()
+    return [(x * epochs / points[-1][0], y) for x, y in points]
 
 
 def _of_seeds(task: Task, text: str) -> str:

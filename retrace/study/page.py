@@ -17,7 +17,7 @@ from retrace.report import svg
 from retrace.report.blocks import NOTHING, Cell, Fold, Panel, Panels, Section, Table, figure_text
 from retrace.report.browser import predictions_section
 from retrace.report.pretraining import pretraining_section
-from retrace.report.results import Curve, Task, read_curve, read_tasks
+from retrace.report.results import Curve, Task, curve_of, read_curve, read_tasks
 from retrace.report.runs import data_fold, models_folds, read_stages, settings_fold, time_fold
 from retrace.report.svg import Axes, Plot
 from retrace.report.tasks import task_section
@@ -183,8 +183,8 @@ def pretraining_charts(curve: pd.DataFrame | None) -> list[Panels]:
     """The perplexity by epoch from epoch 1 on, as the one before training would flatten the rest."""
     if curve is None:
         return []
-    trained = curve.loc[curve["epoch"] > 0].dropna(subset=["perplexity"])
-    line = Line("validation", "validation", list(zip(trained["epoch"], trained["perplexity"], strict=True)))
+    trained = curve.loc[curve["epoch"] > 0]
+    line = Line("validation", "validation", curve_of(trained.set_index("epoch")["perplexity"]))
     caption = "Pretraining: perplexity of the validation text, by epoch."
     return line_chart("curve-pretraining", caption, [line], ("epoch", "perplexity"))
 
@@ -227,7 +227,7 @@ def task_charts(name: str, title: str, task: Task, methods: Sequence[str], figur
     kinds: dict[str, list[Line]] = {"loss": [], "scores": []}
     for key in figures:
         what = legend[key].name
-        runs = [(of, seed, curve) for of in methods for seed, curve in task.epochs(of, key).items()]
+        runs = [(of, seed, curve_of(on)) for of in methods for seed, on in task.epochs(key).get(of, {}).items()]
         if len(methods) > 1:
             lines = [Line(of, f"{of} {seed}", curve) for of, seed, curve in runs]
             yield from line_chart(f"{name}-{key}", f"{title}: {what}, by epoch.", lines, ("epoch", what))
