@@ -4,12 +4,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from markupsafe import Markup
 
-from retrace.report.svg import Plot
-
+Form = Literal["small", "list", "wide", "rank"]  # of plots; page.css and page.py give each its margins
 NOTHING = "–"  # stands for a missing figure
 LONG = 40  # characters from which a cell is prose and needs room
 _FIGURES = re.compile(r"(?:[-−–+≠\d.,±() %×⁻⁰¹²³⁴⁵⁶⁷⁸⁹≈]|(?<=\d)[eE](?=[-+\d])|(?<=\d)[KMB]|(?<=[\d)] )to(?= [\d−-]))*")
@@ -77,10 +76,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Panel:
-    """One of several plots, under its name."""
+    """A plot, one of several, under its name."""
 
     name: str
-    plot: Plot
+    drawn: Sequence[Markup]  # without a frame
+    label: str  # what it shows, in words and figures
+    height: int = 104  # px, without margins
     place: int | None = None  # the method's, which gives its shape and colour
     value: str = ""
 
@@ -94,6 +95,7 @@ class Panels:
     title: str
     note: str
     panels: Sequence[Panel]
+    form: Form = "small"
     legend: Sequence[tuple[str, int]] = ()  # names and places of lines that share a plot
 
 

@@ -14,8 +14,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from retrace.core.files import atomic_folder, write_text
-from retrace.report.blocks import Block, Fold, Head, Panels, Section
-from retrace.report.svg import STYLE, Form, colour, mark, tag
+from retrace.report.blocks import Block, Fold, Form, Head, Panels, Section
+from retrace.report.svg import STYLE, colour, mark, tag
 
 REPORTS = Path("reports")
 TEMPLATES = Path(__file__).parent
@@ -54,9 +54,8 @@ def panels_of(blocks: Sequence[Block]) -> Iterator[Panels]:
 
 def picture(shown: Panels) -> str:
     """The SVG file of the plots side by side, each under its shape, name and value."""
-    form = shown.panels[0].plot.form
-    top, right, bottom, left = MARGINS[form]
-    width, height = WIDTHS[form], CAPTION + top + max(panel.plot.height for panel in shown.panels) + bottom
+    top, right, bottom, left = MARGINS[shown.form]
+    width, height = WIDTHS[shown.form], CAPTION + top + max(panel.height for panel in shown.panels) + bottom
     columns = max(1, min(len(shown.panels), (FILE_WIDTH + GAP) // (width + GAP)))
     drawn: list[Markup | str] = [tag("style", Markup(STYLE)), tag("text", shown.title, x=0, y=14, class_="ink")]
     for i, panel in enumerate(shown.panels):
@@ -64,8 +63,8 @@ def picture(shown: Panels) -> str:
         shape = tag("g", mark(panel.place), transform=f"translate({x} {y + 2})") if panel.place is not None else ""
         head = tag("text", panel.name, x=x + (16 if panel.place is not None else 0), y=y + 12, class_="ink")
         beside = tag("text", panel.value, x=x + width - right, y=y + 12, text_anchor="end", class_="ink")
-        size = {"width": width - left - right, "height": panel.plot.height}
-        box = tag("svg", panel.plot.body, x=x + left, y=y + CAPTION + top, **size)
+        size = {"width": width - left - right, "height": panel.height}
+        box = tag("svg", *panel.drawn, x=x + left, y=y + CAPTION + top, **size)
         drawn += [shape, head, beside, tag("g", box, class_=None if panel.place is None else colour(panel.place))]
     for i, (name, place) in enumerate(shown.legend):
         x = FILE_WIDTH * i // max(6, len(shown.legend))

@@ -13,7 +13,7 @@ from retrace.report.blocks import Cell, Fold, Panel, Panels, Section, Table, fig
 from retrace.report.names import KINDS, shown, with_unit
 from retrace.report.results import Curve, thinned
 from retrace.report.summary import flag_lines, perplexity_flags
-from retrace.report.svg import Axes, Plot
+from retrace.report.svg import Axes
 from retrace.statistics.scales import CURVES, MEASURES
 
 INTERVALS = (
@@ -73,7 +73,7 @@ def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame
     tips = [(x, f"{_tokens(x)}\ntraining loss {figure_text(y, 2)}, perplexity {_perplexity(y)}") for x, y in train]
     drawn += [*_dots(axes, valid), svg.tips(axes, tips)]
     label = "Perplexity of the validation text: " + ", ".join(_perplexity(y) for _, y in valid)
-    return Panels("pretraining", "", NOTE, [Panel("", Plot(svg.joined(drawn), label, 260, "wide"), 0)])
+    return Panels("pretraining", "", NOTE, [Panel("", drawn, label, 260, place=0)], "wide")
 
 
 def _dots(axes: Axes, valid: Curve) -> Iterator[Markup]:

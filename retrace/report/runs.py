@@ -14,7 +14,7 @@ from retrace.core.settings import DATA_KEYS, Params, build, read_yaml
 from retrace.report import svg
 from retrace.report.blocks import NOTHING, Fold, Panel, Panels, Table
 from retrace.report.names import method_name, title_of
-from retrace.report.svg import Axes, Plot
+from retrace.report.svg import Axes
 from retrace.results.grid import RUNS, Grid
 
 HEADINGS = {
@@ -152,12 +152,15 @@ def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], 
                   svg.tag("rect", x=0, width=axes.across(value), **box, class_=colour),
                   svg.tag("text", f"{value:,.0f} s", x="100%", dx=50, **text)]  # fmt: skip
     label = "Seconds: " + ", ".join(f"{name} {value:.0f}" for (name, _), value in bars.items())
-    plot = Plot(svg.joined(drawn), label, ROW * len(bars), "rank")
     note = (
         "Seconds by stage; for training those of the updates, summed over seeds. The report’s own are not known while "
         "it is written."
     )
-    return Fold("Time", duration(sum(bars.values())), [Panels("time", "", note, [Panel("", plot)])])
+    return Fold(
+        "Time",
+        duration(sum(bars.values())),
+        [Panels("time", "", note, [Panel("", drawn, label, ROW * len(bars))], "rank")],
+    )
 
 
 def origin_fold(

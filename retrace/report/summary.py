@@ -20,7 +20,7 @@ from retrace.report.blocks import NOTHING, Cell, Panel, Panels, Section, Table, 
 from retrace.report.names import baseline_name, listed, method_name, points, shown, shown_signed, title_of
 from retrace.report.results import Score, Task, most_seeds
 from retrace.report.runs import commit_text, duration
-from retrace.report.svg import Axes, Plot
+from retrace.report.svg import Axes
 from retrace.statistics.scales import Legend, Shortfall
 
 FULL, SCRATCH, CHEAP = "full", "scratch", ("lora", "adapter")
@@ -241,8 +241,8 @@ def summary_sections(
     dots = f"Dot: mean of {seeds} seeds, ticks below it: each seed" if seeds > 1 else "Dot: one seed"
     grey = " Grey: baselines, which need no language model." if any(task.baselines for task in tasks) else ""
     note = f"{dots}; bar: {reading(tasks)}{grey}"
-    ranks = [Panel(task.title, ranked(task)) for task in tasks]
-    return [Section("Results", [Panels("summary", "", note, ranks), summary_table(tasks, shares, seconds)])]
+    ranks = Panels("summary", "", note, [ranked(task) for task in tasks], "rank")
+    return [Section("Results", [ranks, summary_table(tasks, shares, seconds)])]
 
 
 def reading(tasks: Sequence[Task]) -> str:
@@ -271,7 +271,7 @@ def _steps(rows: Sequence[Standing]) -> list[float]:
     return svg.ticks(min(row.score.low for row in rows), max(row.score.high for row in rows), 5)
 
 
-def ranked(task: Task) -> Plot:
+def ranked(task: Task) -> Panel:
     """Methods and baselines from the best to the worst: a dot, its interval, and the seeds."""
     rows = sorted(_standings(task), key=lambda row: -task.sign * row.score.value)
     steps = _steps(rows)
@@ -283,7 +283,7 @@ def ranked(task: Task) -> Plot:
     below = {"y": "100%", "dy": 16, "text_anchor": "middle"}
     drawn += [svg.tag("text", svg.tick_text(step), x=axes.across(step), **below) for step in steps]
     said = "; ".join(f"{row.name} {row.score.said}" for row in rows)
-    return Plot(svg.joined(drawn), f"{task.title}, {task.legend.name}: {said}", ROW * len(rows), "rank")
+    return Panel(task.title, drawn, f"{task.title}, {task.legend.name}: {said}", ROW * len(rows))
 
 
 def _row(task: Task, axes: Axes, row: Standing, y: int) -> Iterator[Markup]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from markupsafe import Markup
 
@@ -22,17 +22,6 @@ SHAPES = (
     Markup('<path d="M5 0 10 5 5 10 0 5z"/>'),
     Markup('<path d="M0 3.5h3.5V0h3v3.5H10v3H6.5V10h-3V6.5H0z"/>'),
 )
-Form = Literal["small", "list", "wide", "rank"]  # of a plot; page.css and page.py give each its margins
-
-
-@dataclass(frozen=True)
-class Plot:
-    """A drawing without its frame."""
-
-    body: Markup
-    label: str  # what it shows, in words and figures
-    height: int = 104  # px, without margins
-    form: Form = "small"
 
 
 class Percent(float):

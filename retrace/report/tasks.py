@@ -14,10 +14,10 @@ from markupsafe import Markup
 from retrace.core.paths import ON_TEST
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, Figures, Intervals
 from retrace.report import svg
-from retrace.report.blocks import Fold, Panel, Panels, Section, Table, figure_text
+from retrace.report.blocks import Fold, Form, Panel, Panels, Section, Table, figure_text
 from retrace.report.names import UNITS, baseline_name, capital, listed, method_name, p_text, shown, shown_signed
 from retrace.report.results import Curve, Task, curve_of, thinned
-from retrace.report.svg import Axes, Percent, Plot
+from retrace.report.svg import Axes, Percent
 from retrace.statistics.comparisons import MODELS_DIFFER, MODELS_TIE
 from retrace.statistics.scales import CURVES, Figure, Legend
 
@@ -76,15 +76,15 @@ def task_panels(task: Task) -> list[Panels]:
 
 
 def _row(
-    task: Task, name: str, title: str, note: str, draw: Draw, value: Callable[[str], str] | None = None, *size: Any
-) -> Panels:
-    """A plot for each method, with what `value` says beside its name; `size` is the height and form of the plots."""
+    task: Task, name: str, title: str, note: str, draw: Draw, value: Callable[[str], str] = lambda _: "",
+    height: int = 104, form: Form = "small",
+) -> Panels:  # fmt: skip
+    """A plot for each method, with what `value` says beside its name."""
     panels = []
     for method in task.methods:
-        drawn, said = draw(method)
-        plot = Plot(svg.joined(drawn), f"{method_name(method)}: {said}", *size)
-        panels.append(Panel(method_name(method), plot, task.places[method], value(method) if value else ""))
-    return Panels(f"{task.name}-{name}", title, note, panels)
+        (drawn, said), shown_as = draw(method), method_name(method)
+        panels.append(Panel(shown_as, drawn, f"{shown_as}: {said}", height, task.places[method], value(method)))
+    return Panels(f"{task.name}-{name}", title, note, panels, form)
 
 
 def learning(task: Task) -> list[Panels]:
@@ -140,7 +140,7 @@ def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
     note = "Rows: the right class; columns: what the method called it. Bold: % of the row"
     note += _of_seeds(task, "; means of the seeds") + "."
     classes = max(len(of.classes) for of in found.values())
-    return _row(task, "confusion", "Confusion", note, draw, None, max(96, 24 * classes))
+    return _row(task, "confusion", "Confusion", note, draw, height=max(96, 24 * classes))
 
 
 def calibration(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
@@ -238,7 +238,7 @@ def groups(task: Task, kind: str) -> list[Panels]:
         said = ", ".join(f"{name} {score.said}" for name, (_, score) in found[method].items())
         return drawn, said
 
-    return [_row(task, kind.replace(" ", "-"), title, note, draw, None, max(48, 18 * len(names)), "list")]
+    return [_row(task, kind.replace(" ", "-"), title, note, draw, height=max(48, 18 * len(names)), form="list")]
 
 
 def _group_text(task: Task, kind: str, sizes: Mapping[str, int]) -> tuple[str, str]:

@@ -140,21 +140,21 @@ class _Judge:
     def _change(self, place: Place, found: Difference | None, how: str) -> Change:
         old, new = (side.headlines.figures[place] for side in self._sides)
         unknown = Figure("score", "neither", place.figure.replace("_", " "))  # of a metric that is no longer listed
-        what = CURVES[FIGURE] if place.figure == FIGURE else self._legend(place.of).get(place.figure, unknown)
+        what = self._legend(place.of).get(place.figure, unknown)
         limit = self._tolerance.of(what, old)
         is_far = abs(new - old) > limit and not math.isclose(abs(new - old), limit)
         why = f"{'more than' if is_far else 'within'} the tolerance of {self._tolerance.said(what)}"
-        if found is None:
-            return Change(place, what, old, new, is_far, is_far, why)
-        interval = found.interval
-        is_clear = not interval["low"] <= 0 <= interval["high"]
-        ends = signed(what, interval["low"], interval["high"])
-        if found.is_of_models:
-            drawn = "documents" if place.figure == FIGURE else "examples"
-            why += f"; of one seed, whose difference is {ends} for the choice of {drawn}"
-            return Change(place, what, old, new, is_clear and is_far, is_far, why, interval)
-        why = f"95% interval {ends}, {how}" + (f"; {why}" if is_far else "")
-        return Change(place, what, old, new, is_clear, is_far, why, interval)
+        counts, interval = is_far, None
+        if found:
+            interval = found.interval
+            is_clear, ends = not interval["low"] <= 0 <= interval["high"], signed(what, *interval.values())
+            if found.is_of_models:
+                counts = is_clear and is_far
+                drawn = "documents" if place.figure == FIGURE else "examples"
+                why += f"; of one seed, whose difference is {ends} for the choice of {drawn}"
+            else:
+                counts, why = is_clear, f"95% interval {ends}, {how}" + (f"; {why}" if is_far else "")
+        return Change(place, what, old, new, counts, is_far, why, interval)
 
     def _legend(self, task: str) -> Legend:
         from retrace.evaluation.outcomes import Scoring  # here, as its metrics take seconds to import

@@ -53,17 +53,12 @@ def paired_perplexity(split: str, measure: str, sides: Sequence[Revision], param
     if old is None or new is None or not are_same_documents(old, new):
         return None
     settings, count = params.metrics, int((old[0].scored > 0).sum())
-    drawn = resample(
-        {side: resampled(*of) for side, of in (("old", old), ("new", new))},
-        len(old[0].sums), settings.bootstrap_samples, settings.seed,
-    )  # fmt: skip
+    figures = {"old": resampled(*old), "new": resampled(*new)}
+    drawn = resample(figures, len(old[0].sums), settings.bootstrap_samples, settings.seed)
+    perplexities = [np.exp(of["perplexity_per_token"]) for of in drawn.values()]
     before, after = (
-        Scored(
-            {FIGURE: math.exp(of[0].mean)},
-            {FIGURE: np.exp(drawn[side]["perplexity_per_token"])},
-            examples={FIGURE: count},
-        )
-        for side, of in (("old", old), ("new", new))
+        Scored({FIGURE: math.exp(losses.mean)}, {FIGURE: of}, examples={FIGURE: count})
+        for (losses, _), of in zip((old, new), perplexities, strict=True)
     )
     return difference(FIGURE, [after], [before], are_paired=True) if count > 1 else None
 

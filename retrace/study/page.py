@@ -19,7 +19,7 @@ from retrace.report.browser import predictions_section
 from retrace.report.pretraining import pretraining_section
 from retrace.report.results import Curve, Task, curve_of, read_curve, read_tasks
 from retrace.report.runs import data_fold, models_folds, read_stages, settings_fold, time_fold
-from retrace.report.svg import Axes, Plot
+from retrace.report.svg import Axes
 from retrace.report.tasks import task_section
 from retrace.statistics.scales import CURVES, SHARES, factor
 from retrace.study.comparison import Reports, pretrains
@@ -256,5 +256,5 @@ def line_chart(name: str, caption: str, lines: Sequence[Line], axes: tuple[str, 
         shown = [svg.line(box, line.points), *dots]
         drawn.append(svg.tag("g", *shown, class_=f"m{series[line.series] % svg.COLOURS}"))
     last = "; ".join(f"{line.run} ends at {figure_text(line.points[-1][1], 4)}" for line in lines)
-    plot = Plot(svg.joined(drawn), f"{caption} {last}", HEIGHT, "wide")
-    return [Panels(name, "", f"{caption} Across: {axes[0]}; up: {axes[1]}.", [Panel("", plot)], list(series.items()))]
+    panel, note = Panel("", drawn, f"{caption} {last}", HEIGHT), f"{caption} Across: {axes[0]}; up: {axes[1]}."
+    return [Panels(name, "", note, [panel], "wide", list(series.items()))]

@@ -10,7 +10,7 @@ import pytest
 from retrace.core.files import write_json
 from retrace.evaluation.records import Details, MethodDetails
 from retrace.perplexity.measures import PerplexityReport
-from retrace.report import summary
+from retrace.report import summary, svg
 from retrace.report.blocks import Section
 from retrace.report.page import as_markdown
 from retrace.report.pretraining import pretraining_section
@@ -108,7 +108,7 @@ def test_an_axis_below_zero_has_a_true_minus_sign() -> None:
     groups = {"length": {"1–4 words": of.model_copy(update=group), "5 words": of}}
     task = _task(None, {"legend": {"accuracy": Figure("correlation", "higher")}}, groups=groups)
     (shown,) = (of for of in task_panels(task) if of.title == "By length")
-    assert ">−0.5</text>" in shown.panels[0].plot.body
+    assert ">−0.5</text>" in svg.joined(shown.panels[0].drawn)
 
 
 @pytest.mark.parametrize(("p", "text"), [(0.2, "0.2000"), (0.0001, "0.0001"), (0.00002, "below 0.0001")])
