@@ -86,12 +86,10 @@ def _cheap(tasks: Sequence[Task], shares: Mapping[str, float]) -> str:
 
 def _perplexity(report: PerplexityReport | None) -> str:
     """The language model's perplexity per token beside the unigram model's."""
-    split = report and report.splits.get("valid")
-    if not split:
+    if report is None:
         return ""
-    values = {name: of.perplexity_per_token for name, of in split.measures.items()}
-    unigram = values.pop("unigram", None)
-    own = next(iter(values.values()), None)
+    split = report.splits["valid"]
+    own, *_, unigram = (of.perplexity_per_token for of in split.measures.values())
     if own is None or unigram is None:
         return "The language model’s perplexity is not defined on this text."
     beaten = ", which it does not beat" if split.beats_unigram is False else ""  # None: one document does not tell
@@ -204,8 +202,9 @@ def flags_line(flags: Sequence[Found]) -> str:
     if not flags:
         return "flags: none"
     lines = flag_lines(flags)
-    more = [f"and {len(lines) - MOST_FLAGS} more, which the report says"] if len(lines) > MOST_FLAGS else []
-    return f"flags: {len(lines)}: " + "; ".join([*lines[:MOST_FLAGS], *more])
+    if len(flags) > MOST_FLAGS:
+        lines[MOST_FLAGS:] = [f"and {len(flags) - MOST_FLAGS} more, which the report says"]
+    return f"flags: {len(flags)}: {'; '.join(lines)}"
 
 
 def flag_lines(flags: Sequence[Found]) -> list[str]:

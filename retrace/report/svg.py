@@ -27,9 +27,6 @@ SHAPES = (
 class Percent(float):
     """A position in the box, or a part of its width or height."""
 
-    def __str__(self) -> str:
-        return f"{_short(float(self))}%"
-
 
 @dataclass(frozen=True)
 class Axes:
@@ -151,5 +148,7 @@ def _between(value: float, ends: tuple[float, float]) -> Percent:
 
 
 def _short(value: Any) -> str:
-    is_plain = isinstance(value, float) and not isinstance(value, Percent)
-    return f"{value:.2f}".rstrip("0").rstrip(".") if is_plain else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    unit = "%" if isinstance(value, Percent) else ""
+    return f"{value:.2f}".rstrip("0").rstrip(".") + unit
