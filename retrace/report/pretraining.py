@@ -11,7 +11,7 @@ from retrace.perplexity.measures import UNITS, PerplexityFigures, PerplexityRepo
 from retrace.report import svg
 from retrace.report.blocks import Cell, Fold, Panel, Panels, Section, Table, figure_text
 from retrace.report.names import KINDS, shown, with_unit
-from retrace.report.results import Curve, thinned
+from retrace.report.results import Curve, curve_of, thinned
 from retrace.report.summary import flag_lines, perplexity_flags
 from retrace.report.svg import Axes
 from retrace.statistics.scales import CURVES, MEASURES
@@ -55,10 +55,8 @@ def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame
     """Perplexity by tokens seen, on a logarithmic scale, so that it reads as loss too."""
     epochs = curve["epoch"].to_numpy().max()  # 0 for a checkpoint that is not trained further
     per_epoch, per_update = record.tokens / max(epochs, 1), record.tokens / max(record.updates, 1)
-    losses = curve[["epoch", "validation_loss"]].dropna().to_numpy()
-    valid = [(float(epoch * per_epoch), float(loss)) for epoch, loss in losses]
-    losses = updates[["update", "training_loss"]].to_numpy()
-    train = thinned([(float(update * per_update), float(loss)) for update, loss in losses], MOST_POINTS)
+    valid = curve_of(curve.set_index(curve["epoch"] * per_epoch)["validation_loss"])
+    train = thinned(curve_of(updates.set_index(updates["update"] * per_update)["training_loss"]), MOST_POINTS)
     perplexity = report.splits["valid"].measures["unigram"].perplexity_per_token
     unigram = [math.log(perplexity)] if perplexity else []  # nats per token
     known = [*(y for _, y in (*valid, *train)), *unigram]

@@ -208,7 +208,7 @@ def seconds_of(runs: Mapping[str, RunRecord]) -> dict[str, float]:
 
 def shares_of(runs: Mapping[str, RunRecord]) -> dict[str, float]:
     """The percentage of weights that each method trains, the largest over tasks."""
-    return _tuned(runs).pivot_table("share", "method", aggfunc="max")["share"].to_dict()
+    return _tuned(runs).pivot_table("share", "method", "seed", aggfunc="max").max(axis=1).to_dict()
 
 
 def _tuned(runs: Mapping[str, RunRecord]) -> pd.DataFrame:
