@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from huggingface_hub import ModelCard
+from huggingface_hub.utils import yaml_dump
 
 from retrace.cli.main import print_table, some_of
 from retrace.cli.predict import Of, chosen_cell
@@ -21,7 +22,7 @@ from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.hub.pins import Pin
 from retrace.hub.repository import require_token, stored_digest, upload
 from retrace.publishing.bundle import Address, base_digest, write_pretrained, write_tuned
-from retrace.publishing.card import Trained, model_card, stale_stages
+from retrace.publishing.card import Trained, eval_results, model_card, stale_stages
 from retrace.publishing.load import read_tuning, require_weights
 from retrace.results.grid import WEIGHTS, Cell, Grid
 
@@ -135,6 +136,8 @@ def _write_words(folder: Path, trained: Trained, card: ModelCard, commit: str) -
     about = {"model": trained.name, "commit": commit}
     flags = {name: str(evidence) for name, evidence in trained.flags.items()}
     write_json(folder / "metrics.json", about | figures | {"flags": flags})
+    if entries := eval_results(trained):
+        write_text(folder / ".eval_results" / f"{trained.origins[-1].name}.yaml", yaml_dump(entries))
 
 
 def _list(folder: Path, trained: Trained) -> None:

@@ -235,3 +235,4 @@ def test_the_card_says_what_is_known_and_no_more(finished: Project, hub: LocalHu
     assert {key: published[key] for key in ("epoch", "figures", "intervals")} == {
         key: scores[key] for key in ("epoch", "figures", "intervals")
     }
+    assert [name for name in hub.files("model", "org/x") if name.startswith(".eval_results")] == []
