@@ -26,7 +26,7 @@ from retrace.core.settings import (
 )
 from retrace.evaluation.settings import EvaluateParams
 from retrace.files.settings import ClassificationParams, FilesParams, QuestionAnsweringParams
-from retrace.finetuning.settings import INPUT_LENGTHS, METHODS, PER_TASK, FineTuneParams, method_settings
+from retrace.finetuning.settings import INPUT_LENGTHS, METHODS, PER_TASK, FineTuneParams, check_length, method_settings
 from retrace.hub.pins import CheckpointParams, ModelParams, read_initial_checkpoint
 from retrace.hub.settings import HubClassificationParams, HubParams
 from retrace.models.settings import FAMILIES, check_family, check_pairs
@@ -41,6 +41,7 @@ from retrace.tokens.settings import TokenizeParams
 
 LOCK = Path(".dvc/tmp/rwlock")  # JSON: which paths each running DVC process reads or writes
 WRITTEN = 1.0  # seconds after which DVC has finished writing it
+SHORTEST_PAIR = 5  # tokens of two texts: three special ones, one of each text
 STAGES: Mapping[str, type[Params]] = {
     "tokenize": TokenizeParams,
     "pretrain": PretrainParams,
@@ -221,7 +222,9 @@ def _check_fine_tuning(settings: Mapping[str, Any], tasks: Mapping[str, str]) ->
             for checkpoint in _bases(settings, grid.squad_methods) if found.answers == "generative" else ():
                 check_generative(_family_of(settings, checkpoint), task)
             continue
-        FineTuneParams.read(settings, task=task, method=grid.methods[0])
+        found = FineTuneParams.read(settings, task=task, method=grid.methods[0]).task
+        if task != "sst2" and build(dict, settings, f"{tasks[task]}.{task}").get("pair") is not None:
+            check_length(task, found.max_length, SHORTEST_PAIR, "a token of each text")
     for task in grid.all_tasks:
         _check_models(settings, task, _bases(settings, grid.methods_of(task)))
 

@@ -182,7 +182,8 @@ def listen(port: int) -> socket.socket:
 def serve(demo: Demo, listener: socket.socket) -> None:
     """Answer requests, one at a time, until Ctrl-C or SIGTERM."""
     port = listener.getsockname()[1]
-    hosts = (f"{HOST}:{port}", f"localhost:{port}")
+    shown = "" if port == 80 else f":{port}"  # as browsers send it
+    hosts = (f"{HOST}{shown}", f"localhost{shown}")
 
     @web.middleware
     async def checked(request: web.Request, handler: Any) -> web.StreamResponse:

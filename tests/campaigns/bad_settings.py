@@ -97,6 +97,8 @@ def settings_cases(draw: Random) -> Iterator[Case]:
 
 
 # Values that the words of docs/settings.md do not rule out, and what is said of them; nothing where they are right.
+TASK = {"folder": "a", "train": "t.csv", "dev": "d.csv", "pair": "b"}
+TRAINED = {"lr": 0.001, "epochs": 1, "batch_size": 8}
 CLASHES: tuple[tuple[Any, ...], ...] = (
     ({"tokenizer.train_on": []}, "params.yaml: tokenizer.train_on: [] is not allowed; expected a list with some of"),
     ({"finetune.tasks": []},),
@@ -121,6 +123,9 @@ CLASHES: tuple[tuple[Any, ...], ...] = (
     ({"family": "llama", "squad.answers": "generative", "squad.max_length": 45},
      "params.yaml: squad.max_length: 45 is not allowed; expected at least 46, which hold max_answer_length and 16"),
     ({"family": "llama", "squad.answers": "generative", "squad.max_length": 46},),
+    ({"classification": {"own": TASK}, "own": {**TRAINED, "max_length": 4}},
+     "params.yaml: own.max_length: 4 is not allowed; expected at least 5, which hold a token of each text"),
+    ({"classification": {"own": TASK}, "own": {**TRAINED, "max_length": 5}},),
     ({"tokenizer.vocab_size": 5}, "params.yaml: tokenizer.vocab_size: 5 is not allowed; expected more than 5, the"),
     ({"model.heads": 3}, "params.yaml: model.heads: 3 is not allowed; it must divide hidden_size (128)"),
     ({"model.heads": 128}, "params.yaml: model.heads: 128 is not allowed; rotary positions need heads of an"),
