@@ -29,7 +29,6 @@ from retrace.results.grid import Cell, Grid
 from retrace.tasks.question_answering.extractive import SpanModel
 from retrace.tasks.question_answering.generative import Generator
 from retrace.tasks.question_answering.settings import AnswerSettings
-from retrace.tasks.question_answering.windows import KINDS
 
 ALIGNMENT = 64  # bytes, as torch allocates
 RUN_FIRST = "run dvc repro, or dvc pull where others have run it"

@@ -1,9 +1,12 @@
 """Extractive question answering, as on SQuAD (Rajpurkar et al. 2016, 2018): an answer is a span of the passage or none.
 
 The model may have an extra embedding that marks the words of the passage that occur in the question: the "exact match"
-feature of Chen et al. 2017 (Reading Wikipedia to Answer Open-Domain Questions, section 3.2), graded by rarity.
+feature of Chen et al. 2017 (Reading Wikipedia to Answer Open-Domain Questions, section 3.2). Matches are graded: a
+common word is a hint, a rare word a strong one, and words with the same beginning are often forms of one word.
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -22,33 +25,65 @@ from retrace.compute.tensors import mask_of, padded, ragged
 from retrace.datasets.squad import Question
 from retrace.finetuning.task import Reads, Tensors
 from retrace.models.heads import Head, objective_of, takes_segments
-from retrace.tasks.question_answering.windows import (
-    KINDS,
-    NONE,
-    QuestionAnswering,
-    Span,
-    Window,
-    draw_windows,
-    match_kinds,
-    window_questions,
-    word_shares,
-)
+from retrace.tasks.question_answering.windows import QuestionAnswering, Span, Window, draw_windows, window_questions
 
 FILE = "question_match.safetensors"
 # Initial scale of the match embeddings over that of the token embeddings. If they started at zero, a short training
 # would be almost over before they are used.
 EMPHASIS = 3.0
 LOWEST = float(np.finfo(np.float32).min)  # a score; finite, so that json holds it
+NONE, COMMON, MIDDLING, RARE, SAME_BEGINNING = range(5)
+KINDS = 5
+BEGINNING = 5  # letters
+_WORD = re.compile(r"[^\W_]+")
+COMMON_SHARE, RARE_SHARE = 1e-3, 1e-5  # of all words in the training passages
+
+
+def word_shares(texts: Iterable[str]) -> dict[str, float]:
+    """The relative frequency of each word."""
+    counts = Counter(word for text in texts for word in split_words(text)[0])
+    total = counts.total()
+    return {word: count / total for word, count in counts.items()}
+
+
+@lru_cache(maxsize=4096)
+def split_words(text: str) -> tuple[list[str], np.ndarray]:
+    """Lower-cased runs of letters and digits, and for each character the index of its word, or -1."""
+    owner = np.full(len(text), -1, dtype=np.int32)
+    words = []
+    for number, match in enumerate(_WORD.finditer(text)):
+        words.append(match.group().lower())
+        owner[match.start() : match.end()] = number
+    return words, owner
+
+
+def match_kinds(question: str, passage: str, shares: Mapping[str, float]) -> np.ndarray:
+    """For each character of the passage, how its word matches the question: (characters,), int8.
+
+    `shares` are the words' relative frequencies.
+    """
+    asked = set(split_words(question)[0])
+    beginnings = {word[:BEGINNING] for word in asked if len(word) >= BEGINNING}
+    words, owner = split_words(passage)
+    kinds = np.array([*(_kind(word, asked, beginnings, shares) for word in words), NONE], dtype=np.int8)
+    return kinds[owner]  # -1 takes the last one, NONE
+
+
+def _kind(word: str, asked: set[str], beginnings: set[str], shares: Mapping[str, float]) -> int:
+    if word in asked:
+        share = shares.get(word, 0.0)
+        return COMMON if share > COMMON_SHARE else MIDDLING if share > RARE_SHARE else RARE
+    return SAME_BEGINNING if len(word) >= BEGINNING and word[:BEGINNING] in beginnings else NONE
 
 
 class SpanModel(nn.Module):
-    """Start and end scores for each token, from a body and `match_kinds` extra embeddings, if any."""
+    """Start and end scores for each token, from a body and, with `question_match`, an embedding of match kinds."""
 
-    def __init__(self, body: PreTrainedModel, match_kinds: int = 0) -> None:
+    def __init__(self, body: PreTrainedModel, question_match: bool = False) -> None:
         super().__init__()
         self.body = body
         self._sees_padding = objective_of(body.config) == "masked"  # no token of a causal model does
-        self.match = nn.Embedding(match_kinds, body.config.hidden_size) if match_kinds else None
+        self.match = nn.Embedding(KINDS, body.config.hidden_size) if question_match else None
         if self.match is not None:
             spread = cast(nn.Embedding, body.get_input_embeddings()).weight.std().item()
             nn.init.normal_(self.match.weight, std=EMPHASIS * spread)
@@ -152,7 +187,7 @@ class ExtractiveTask(QuestionAnswering):
 
     def wrap(self, model: nn.Module) -> nn.Module:
         """A span model, with match embeddings if they are switched on."""
-        return SpanModel(cast(PreTrainedModel, model), KINDS if self._settings.question_match else 0)
+        return SpanModel(cast(PreTrainedModel, model), self._settings.question_match)
 
     def collate(self, examples: Sequence[Window], length: int | None = None) -> Tensors:
         """ids, segments, match and, if there is padding, its mask, (B, T); start and end (B,)."""

@@ -24,26 +24,20 @@ from retrace.datasets.squad import Question
 from retrace.finetuning.task import Tensors
 from retrace.models.heads import Head, read_config
 from retrace.models.language_model import LanguageModel
-from retrace.tasks.question_answering.extractive import ExtractiveTask
+from retrace.tasks.question_answering.extractive import ExtractiveTask, split_words
 from retrace.tasks.question_answering.settings import SHORTEST_PROMPT, AnswerSettings, ReadingSettings, check_generative
-from retrace.tasks.question_answering.windows import QuestionAnswering, Span, Window, split_words, window_questions
+from retrace.tasks.question_answering.windows import QuestionAnswering, Span, Window, window_questions
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
-
-
-@dataclass(frozen=True)
-class Generated:
-    """Generated tokens of B prompts and their log-probabilities."""
-
-    ids: Tensor  # (B, most), int64; after the first end only ends
-    score: Tensor  # (B,): log-probability of the tokens up to and with the end
-    null_score: Tensor  # (B,): log-probability of the end as the first token
 
 
 class Generator(LanguageModel):
     """A language model that generates with greedy decoding."""
 
-    def generate(self, prompts: Tensor, mask: Tensor, most: int, end: int) -> Generated:
+    def generate(self, prompts: Tensor, mask: Tensor, most: int, end: int) -> Tensor:
         """Prompts (B, T), padded on the left, and their attention mask → up to `most` tokens, the last one `end`.
+
+        Returns (B, 2 + most), float: the log-probability of the tokens up to and with the end, that of the end as the
+        first token, and the ids, after the first end only ends.
 
         Raises InputError for sharded weights, as every process would have to generate the same number of tokens.
         """
@@ -60,7 +54,8 @@ class Generator(LanguageModel):
         ends = ids == end
         after = ends.cumsum(1) > ends
         filled = functional.pad(ids, (0, most - ids.shape[1]), value=end)
-        return Generated(filled, logs.masked_fill(after, 0.0).sum(1), found.logits[0].log_softmax(-1)[:, end])
+        score, null_score = logs.masked_fill(after, 0.0).sum(1), found.logits[0].log_softmax(-1)[:, end]
+        return torch.cat([score[:, None], null_score[:, None], filled], dim=1)
 
 
 QUESTION, ANSWER = "Question:", "Answer:"
@@ -164,7 +159,7 @@ class GenerativeTask(QuestionAnswering):
             return right
         most = self._settings.max_answer_length
         own = cast(Generator, model).generate(batch["prompt"], batch["mask"], most, self._end)
-        return torch.cat([right, own.score[:, None], own.null_score[:, None], own.ids], dim=1)
+        return torch.cat([right, own], dim=1)
 
     def targets(self, example: Prompt) -> int:
         """Tokens of the gold answer."""

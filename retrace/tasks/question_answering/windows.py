@@ -1,15 +1,8 @@
-"""Question answering on windows of a question and its passage (Devlin et al. 2018, section 4.2); matching words.
+"""Question answering on windows of a question and its passage (Devlin et al. 2018, section 4.2)."""
 
-Matches are graded, after the exact-match feature of Chen et al. 2017: a common word is a hint, a rare word a strong
-one, and words with the same beginning are often forms of one word.
-"""
-
-import re
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from random import Random
@@ -25,49 +18,7 @@ from retrace.results.grid import Kind
 from retrace.tasks.question_answering.settings import AnswerSettings, ReadingSettings
 from retrace.tokens.tokenizer import PairFormat, SubwordTokenizer, Vocabulary, load_tokenizer
 
-NONE, COMMON, MIDDLING, RARE, SAME_BEGINNING = range(5)
-KINDS = 5
-BEGINNING = 5  # letters
 ANYWHERE = 0.1  # share of windows drawn from anywhere in the passage, with the answer or not
-_WORD = re.compile(r"[^\W_]+")
-COMMON_SHARE, RARE_SHARE = 1e-3, 1e-5  # of all words in the training passages
-
-
-def word_shares(texts: Iterable[str]) -> dict[str, float]:
-    """The relative frequency of each word."""
-    counts = Counter(word for text in texts for word in split_words(text)[0])
-    total = counts.total()
-    return {word: count / total for word, count in counts.items()}
-
-
-@lru_cache(maxsize=4096)
-def split_words(text: str) -> tuple[list[str], np.ndarray]:
-    """Lower-cased runs of letters and digits, and for each character the index of its word, or -1."""
-    owner = np.full(len(text), -1, dtype=np.int32)
-    words = []
-    for number, match in enumerate(_WORD.finditer(text)):
-        words.append(match.group().lower())
-        owner[match.start() : match.end()] = number
-    return words, owner
-
-
-def match_kinds(question: str, passage: str, shares: Mapping[str, float]) -> np.ndarray:
-    """For each character of the passage, how its word matches the question: (characters,), int8.
-
-    `shares` are the words' relative frequencies.
-    """
-    asked = set(split_words(question)[0])
-    beginnings = {word[:BEGINNING] for word in asked if len(word) >= BEGINNING}
-    words, owner = split_words(passage)
-    kinds = np.array([*(_kind(word, asked, beginnings, shares) for word in words), NONE], dtype=np.int8)
-    return kinds[owner]  # -1 takes the last one, NONE
-
-
-def _kind(word: str, asked: set[str], beginnings: set[str], shares: Mapping[str, float]) -> int:
-    if word in asked:
-        share = shares.get(word, 0.0)
-        return COMMON if share > COMMON_SHARE else MIDDLING if share > RARE_SHARE else RARE
-    return SAME_BEGINNING if len(word) >= BEGINNING and word[:BEGINNING] in beginnings else NONE
 
 
 @dataclass(frozen=True)
@@ -81,7 +32,7 @@ class Window:
     passage: slice  # the tokens of the passage
     start: int  # first and last token of the answer; 0 if the window does not contain it
     end: int
-    match: np.ndarray  # (T,), int8: how each token matches the question; NONE where that is not computed
+    match: np.ndarray  # (T,), int8: how each token matches the question; 0, not at all, where that is not computed
 
     @property
     def segments(self) -> np.ndarray:
@@ -167,7 +118,7 @@ class _Encoded:
         start = end = 0
         if self.answer is not None and first <= self.answer[0] and self.answer[1] < last:
             start, end = (token - first + len(self.head) for token in self.answer)
-        match = np.full(len(ids), NONE, dtype=np.int8)
+        match = np.zeros(len(ids), dtype=np.int8)
         return Window(self.question, np.array(ids, dtype=np.int32), spans, self.asked, place, start, end, match)
 
 

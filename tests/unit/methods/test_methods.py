@@ -13,7 +13,7 @@ from retrace.core.errors import InputError
 from retrace.finetuning.method import Bottleneck, is_part, load_trained, read_method, round_frozen, save_trained
 from retrace.methods import lora
 from retrace.models.heads import Head, in_body, layer_matrices, make_model, read_model, token_embeddings
-from retrace.tasks.question_answering.generative import Generated, Generator
+from retrace.tasks.question_answering.generative import Generator
 from tests.tiny import FAMILIES, MODEL, tiny_config, tiny_pretrained, tiny_tokenizer
 
 PARTS = ("frozen", "lora", "adapter")
@@ -140,11 +140,10 @@ def test_the_trained_part_of_a_language_model_is_loaded_back(tmp_path: Path, met
         optimizer.step()
     assert torch.equal(model.body.get_parameter("model.embed_tokens.weight"), embeddings)
     save_trained(model, model.state_dict(), tmp_path)
-    assert torch.equal(_written(again).score, before.score)
+    assert torch.equal(_written(again), before)
     load_trained(again, tmp_path)
-    assert not torch.equal(_written(again).score, before.score)
-    assert torch.equal(_written(again).score, _written(model).score)
-    assert torch.equal(_written(again).ids, _written(model).ids)
+    assert not torch.equal(_written(again), before)
+    assert torch.equal(_written(again), _written(model))
 
 
 def _causal(folder: Path, tied: bool) -> Path:
@@ -157,7 +156,7 @@ def _causal(folder: Path, tied: bool) -> Path:
 
 
 @torch.no_grad()
-def _written(model: Generator) -> Generated:
+def _written(model: Generator) -> torch.Tensor:
     return model.generate(IDS, torch.ones_like(IDS), 6, 3)
 
 

@@ -16,9 +16,8 @@ from retrace.hub.pins import Pin
 from retrace.models.heads import Head
 from retrace.publishing.bundle import Address, Published, base_digest, write_pretrained, write_tuned
 from retrace.publishing.load import DESCRIPTION, Tuning, read_description, read_tuned
-from retrace.tasks.question_answering.extractive import SpanModel
+from retrace.tasks.question_answering.extractive import KINDS, SpanModel
 from retrace.tasks.question_answering.generative import Generator
-from retrace.tasks.question_answering.windows import KINDS
 from retrace.tokens.tokenizer import copy_tokenizer
 from tests.tiny import FAMILIES, tiny_pretrained
 
@@ -31,7 +30,7 @@ def _tuned(folder: Path, tuning: Tuning, pretrained: Path) -> tuple[nn.Module, P
     body = tuning.method.start(tuning.head, pretrained, 0, "sdpa", tuning.classes)
     model: Any = body
     if tuning.head != "classifier":
-        model = SpanModel(body, KINDS * tuning.question_match) if tuning.head == "spans" else Generator(body)
+        model = SpanModel(body, tuning.question_match) if tuning.head == "spans" else Generator(body)
     model.eval()
     torch.manual_seed(5)
     for weight in model.parameters():

@@ -14,23 +14,29 @@ from transformers import AutoModelForQuestionAnswering, PreTrainedModel
 from retrace.core.errors import InputError
 from retrace.datasets.squad import Answer, Question
 from retrace.models.heads import make_model, read_model
-from retrace.tasks.question_answering.extractive import ExtractiveTask, Span, SpanModel, best_over_windows, best_span
-from retrace.tasks.question_answering.settings import ReadingSettings
-from retrace.tasks.question_answering.windows import (
-    ANYWHERE,
+from retrace.tasks.question_answering.extractive import (
     COMMON,
     MIDDLING,
     NONE,
     RARE,
     SAME_BEGINNING,
+    ExtractiveTask,
+    Span,
+    SpanModel,
+    best_over_windows,
+    best_span,
+    match_kinds,
+    word_shares,
+)
+from retrace.tasks.question_answering.settings import ReadingSettings
+from retrace.tasks.question_answering.windows import (
+    ANYWHERE,
     Window,
     _Encoded,
     _frame,
     draw_windows,
-    match_kinds,
     shortest_window,
     window_questions,
-    word_shares,
 )
 from retrace.tokens.tokenizer import PairFormat
 from tests.tiny import FAMILIES, tiny_config, tiny_questions, tiny_tokenizer
@@ -252,9 +258,9 @@ def test_the_loss_of_a_window_is_the_mean_of_its_two_ends(tmp_path: Path) -> Non
     assert loss.item() == pytest.approx(2 * np.log(4) / 2)
 
 
-def _reader(family: str, kinds: int) -> SpanModel:
+def _reader(family: str, question_match: bool) -> SpanModel:
     body = make_model("spans", tiny_config(family, tiny_tokenizer()), 0, "eager")
-    return SpanModel(cast(PreTrainedModel, body), kinds).eval()
+    return SpanModel(cast(PreTrainedModel, body), question_match).eval()
 
 
 def _inputs() -> list[torch.Tensor]:
@@ -270,7 +276,7 @@ def _inputs() -> list[torch.Tensor]:
 @pytest.mark.parametrize("family", FAMILIES)
 @torch.no_grad()
 def test_match_embeddings_matter_from_the_start_and_no_match_changes_nothing(family: str) -> None:
-    plain, matched = _reader(family, 0), _reader(family, 3)
+    plain, matched = _reader(family, False), _reader(family, True)
     ids, mask, segments, match = _inputs()
     scores = matched(ids, mask, segments, match)
     assert scores.shape == (2, 12, 2)
@@ -291,7 +297,7 @@ def test_transformers_alone_loads_what_is_saved(family: str, tmp_path: Path) -> 
 
 
 def test_the_match_is_saved_beside_the_body(tmp_path: Path) -> None:
-    reader, other = _reader("modernbert", 3), _reader("modernbert", 3)
+    reader, other = _reader("modernbert", True), _reader("modernbert", True)
     assert reader.match is not None
     assert other.match is not None
     torch.nn.init.normal_(reader.match.weight)

@@ -14,7 +14,7 @@ from retrace.evaluation.outcomes import decided_answers
 from retrace.finetuning.run import fine_tune
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model, read_model
-from retrace.tasks.question_answering.generative import UNASKED, Generated, GenerativeTask, Generator
+from retrace.tasks.question_answering.generative import UNASKED, GenerativeTask, Generator
 from retrace.tasks.question_answering.settings import AnswerSettings, ReadingSettings
 from retrace.training.settings import OptimizerSettings
 from tests.tiny import MASKED_FAMILIES, tiny_config, tiny_device, tiny_pretrained, tiny_questions, tiny_tokenizer
@@ -182,7 +182,7 @@ def _writer(spread: float = 0.3) -> Generator:
 
 
 @torch.no_grad()
-def _write(writer: Generator, *prompts: list[int], end: int = NEVER) -> Generated:
+def _write(writer: Generator, *prompts: list[int], end: int = NEVER) -> Tensor:
     width = max(map(len, prompts))
     ids = torch.tensor([[PAD] * (width - len(prompt)) + prompt for prompt in prompts])
     mask = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts])
@@ -208,14 +208,13 @@ def test_generation_is_greedy_whatever_the_batch(place: int | None) -> None:
     writer = _writer()
     end = NEVER if place is None else _step_by_step(writer, PROMPTS[0], NEVER)[0][place]
     together = _write(writer, *PROMPTS, end=end)
-    assert together.ids.shape == (len(PROMPTS), MOST)
+    assert together.shape == (len(PROMPTS), 2 + MOST)
     for row, prompt in enumerate(PROMPTS):
         ids, score, null = _step_by_step(writer, prompt, end)
         alone = _write(writer, prompt, end=end)
         for found, at in ((alone, 0), (together, row)):
-            assert found.ids[at].tolist() == ids + [end] * (MOST - len(ids))
-            assert found.score[at].item() == pytest.approx(score, abs=1e-4)
-            assert found.null_score[at].item() == pytest.approx(null, abs=1e-4)
+            assert found[at, 2:].tolist() == ids + [end] * (MOST - len(ids))
+            assert found[at, :2].tolist() == pytest.approx([score, null], abs=1e-4)
 
 
 def test_sampling_settings_of_the_checkpoint_are_ignored(tmp_path: Path) -> None:
@@ -226,4 +225,4 @@ def test_sampling_settings_of_the_checkpoint_are_ignored(tmp_path: Path) -> None
     again = Generator(read_model("language_model", tmp_path, 0, "eager")).eval()
     assert isinstance(again.body, LlamaForCausalLM)
     assert again.body.generation_config.temperature == 9.0
-    assert torch.equal(_write(again, *PROMPTS).ids, greedy.ids)
+    assert torch.equal(_write(again, *PROMPTS), greedy)

@@ -8,10 +8,10 @@ from transformers import AutoTokenizer
 
 from retrace.datasets.squad import Answer, Question
 from retrace.tasks.classification import Classification
-from retrace.tasks.question_answering.extractive import ExtractiveTask, best_span
+from retrace.tasks.question_answering.extractive import COMMON, NONE, RARE, ExtractiveTask, best_span
 from retrace.tasks.question_answering.generative import UNASKED, GenerativeTask
 from retrace.tasks.question_answering.settings import ReadingSettings
-from retrace.tasks.question_answering.windows import COMMON, NONE, RARE, window_questions
+from retrace.tasks.question_answering.windows import window_questions
 from retrace.tokens.tokenizer import load_tokenizer
 from tests.hub.content.models import LLAMA, published_models, write_model
 from tests.tiny import tiny_questions, tiny_sentences
