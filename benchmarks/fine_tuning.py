@@ -164,7 +164,7 @@ def reading(arguments: argparse.Namespace, **changed: object) -> tuple[Any, Any,
     from retrace.tokens.tokenizer import load_tokenizer
 
     settings = limited("squad", arguments.windows).model_copy(update=changed)
-    task = ExtractiveTask("squad", source(), load_tokenizer(PRETRAINED), settings.max_length, settings)
+    task = ExtractiveTask("squad", source(), load_tokenizer(PRETRAINED), settings)
     return task, settings, open_device(arguments.seed)
 
 

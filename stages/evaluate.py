@@ -48,8 +48,6 @@ def main() -> None:
         write_json(DETAILS, rounded(details.to_json(), STEADY_DIGITS))
         write_json(METRICS, rounded(metrics.to_json()))
         print_headlines(details)
-        for cell in unlisted(grid):
-            print(f"{cell}: not scored, as finetune in params.yaml does not list it; no fresh clone has this folder")
 
 
 def read_task(source: Path, name: str, grid: Grid, splits: Sequence[str]) -> ScoredTask:
@@ -86,12 +84,6 @@ def print_headlines(details: Details) -> None:
             ends = found.intervals
             shown = (f"{h} {found.figures[h]:.4g} ({ends[h]['low']:.4g}–{ends[h]['high']:.4g})" for h in task.headlines)
             print(f"{name} {method}: " + "  ".join(shown))
-
-
-def unlisted(grid: Grid) -> list[Path]:
-    """Predictions of tasks, methods and seeds that params.yaml does not list; DVC leaves them in place."""
-    found = sorted(cell for cell in PREDICTIONS.glob("*/*/*") if cell.is_dir())
-    return [cell for cell in found if cell.relative_to(PREDICTIONS).as_posix() not in grid.cells]
 
 
 if __name__ == "__main__":

@@ -18,11 +18,10 @@ from retrace.models.settings import ModelSettings
 from retrace.tasks.classification import Classification
 from retrace.tasks.question_answering.extractive import ExtractiveTask
 from retrace.tasks.question_answering.generative import GenerativeTask
-from retrace.tasks.question_answering.settings import ReadingSettings
 from retrace.training.loop import Objective, Run, Training
 from retrace.training.settings import OptimizerSettings
 from tests.sharded import TOKENIZER, VOCABULARY, start
-from tests.tiny import FAMILIES, MODEL, TEXT, tiny_questions, tiny_sentences
+from tests.tiny import FAMILIES, MODEL, TEXT, tiny_answers, tiny_questions, tiny_sentences
 
 # Operations whose result the host looks at, or whose shape depends on values.
 READ = {"_local_scalar_dense", "nonzero", "masked_select", "equal", "_unique2", "unique_dim"}
@@ -131,5 +130,5 @@ def _task(kind: str, folder: Path, causal: bool) -> Any:
     asked = {f"who founded the guild {'of the town ' * number}?": "Ada Lund" for number in range(8)}
     data = tiny_questions(folder, TEXT[0], asked)
     if kind == "spans":
-        return ExtractiveTask("squad", data, TOKENIZER, 64, ReadingSettings(question_match=True))
-    return GenerativeTask("squad", data, TOKENIZER, 64, ReadingSettings(answers="generative", max_answer_length=8))
+        return ExtractiveTask("squad", data, TOKENIZER, tiny_answers(64, question_match=True))
+    return GenerativeTask("squad", data, TOKENIZER, tiny_answers(64, answers="generative", max_answer_length=8))

@@ -15,6 +15,7 @@ from retrace.core.paths import questions_path, sentences_path
 from retrace.datasets.examples import write_task
 from retrace.models.heads import make_config, make_model
 from retrace.models.settings import ModelSettings
+from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, save_tokenizer, train_tokenizer
 
@@ -75,6 +76,11 @@ def tiny_questions(data: Path, context: str, answers: Mapping[str, str]) -> Path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({"data": [{"title": "T", "paragraphs": [{"context": context, "qas": qas}]}]}))
     return data / "source"
+
+
+def tiny_answers(max_length: int, **settings: Any) -> AnswerSettings:
+    """How to learn to answer questions in `max_length` tokens."""
+    return AnswerSettings(lr=0.01, epochs=1, batch_size=2, max_length=max_length, **settings)
 
 
 def tiny_device() -> Device:

@@ -25,7 +25,7 @@ from retrace.datasets.examples import class_order
 from retrace.datasets.squad import read_questions
 from retrace.evaluation.flags import decision_flags, figure_flags
 from retrace.evaluation.outcomes import FLOAT_ERROR, MOST_ROUNDING, Answered, Classified, Scoring, answered, sum_to_one
-from retrace.files.formats import Rows, labels_of, read_rows
+from retrace.files.formats import Rows, label_of, read_rows
 from retrace.statistics.intervals import intervals as intervals_of
 from retrace.statistics.scales import Flags
 
@@ -97,8 +97,8 @@ def classification(
     right, given = read_rows(gold), read_rows(predictions)
     if len(right) != len(given):
         raise InputError(f"{predictions}: {len(given)} rows, but {gold} has {len(right)}")
-    labels = [class_name(value) for value in labels_of(right, label)]
-    predicted = [class_name(value) for value in labels_of(given, prediction)]
+    labels = [class_name(label_of(where, cells, label)) for where, cells in right]
+    predicted = [class_name(label_of(where, cells, prediction)) for where, cells in given]
     flags = _unknown_classes(labels, predicted, gold, predictions)
     classes, probabilities = class_order([*labels, *predicted]), None
     columns = {class_name(column) for column in given[0][1]}

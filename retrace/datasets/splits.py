@@ -128,20 +128,15 @@ class PhraseIndex:
     def of(cls, texts: Sequence[Words]) -> "PhraseIndex":
         """The index of these texts."""
         numbers: dict[str, int] = {}
+        encoded = [array("i", (numbers.setdefault(word, len(numbers) + 1) for word in text)) for text in texts]
         words = array("i")
-        for text in texts:
-            words.extend(numbers.setdefault(word, len(numbers) + 1) for word in text)
+        for text in encoded:
+            words.extend(text)
             words.append(0)  # ends the text
         lengths = np.array([len(text) for text in texts], dtype=np.int64)
-        starts = np.append(0, np.cumsum(lengths + 1))
-        most = int(np.sort(np.append(lengths, (1, 1)))[-2])  # the one text that may be longer occurs in no other
-        order = _sorted_places(np.array(words, dtype=np.int64), most)
+        order = _sorted_places(np.array(words, dtype=np.int64), int(lengths.max(initial=1)))
         places = array("i", order.astype(np.int32).tobytes())
-        ranges = {}
-        for row in np.flatnonzero(lengths).tolist():
-            start, size = int(starts[row]), int(lengths[row])
-            first = places.index(start) if size > most else 0
-            ranges[row] = (first, first + 1) if size > most else _range(places, words, words[start : start + size])
+        ranges = {row: _range(places, words, text) for row, text in enumerate(encoded) if text}
         return cls(np.repeat(np.arange(len(texts)), lengths + 1)[order], ranges, lengths)
 
 
@@ -264,11 +259,9 @@ def split_questions(train: Path, dev: Path, settings: SplitSettings) -> None:
 def _with_questions(articles: list[dict[str, Any]], kept: set[str]) -> list[dict[str, Any]]:
     found = []
     for article in articles:
-        chosen = [
+        paragraphs = [
             {**paragraph, "qas": [qa for qa in paragraph["qas"] if qa["id"] in kept]}
             for paragraph in article["paragraphs"]
         ]
-        paragraphs = [paragraph for paragraph in chosen if paragraph["qas"]]
-        if paragraphs:
-            found.append({**article, "paragraphs": paragraphs})
-    return found
+        found.append({**article, "paragraphs": [paragraph for paragraph in paragraphs if paragraph["qas"]]})
+    return [article for article in found if article["paragraphs"]]

@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,37 +27,36 @@ class Table:
 
     name: str  # for messages
     records: Records
+    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of each column that holds them by number
 
 
-def read_table(
-    path: Path, delimiter: str = "\t", quoting: Literal[0, 3] = csv.QUOTE_NONE
-) -> Iterator[tuple[str, dict[str, str]]]:
-    """Read a table row by row: the file and line of each row, and its cells by column. Quotes are text, as in GLUE.
+def read_table(path: Path, delimiter: Literal["\t", ","] = "\t") -> Iterator[tuple[str, dict[str, str]]]:
+    """Read a table row by row: the file and line of each row, and its cells by column.
 
-    The header names the columns, and every row must have as many cells; pandas would silently fill short rows, and
-    gives no line numbers. With another `quoting` cells may be quoted. Raises InputError naming file and line.
+    Between tabs quotes are text, as in GLUE; between commas cells may be quoted, as in RFC 4180. The header names the
+    columns, and every row must have as many cells; pandas would silently fill short rows, and gives no line numbers.
+    Raises InputError naming file and line.
     """
     lines = (f"{line}\n" for _, line in numbered_lines(path))
+    quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
     reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
     header: list[str] = []
-    while True:
-        where = f"{path}:{reader.line_num + 1}"  # where the row starts, as a quoted cell may span several lines
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            said = "a carriage return without a line feed" if str(error).startswith(_LONE_RETURN) else error
-            raise InputError(f"{where}: not a row: {said}") from None
-        if not header:
-            header = cells
-            twice = [name for name in header if header.count(name) > 1]
-            if twice:
-                raise InputError(f"{where}: the header has the column {twice[0]!r} twice")
-        elif cells:
-            if len(cells) != len(header):
-                raise InputError(f"{where}: {len(cells)} columns where the header has {len(header)}")
-            yield where, dict(zip(header, cells, strict=True))
+    where = f"{path}:1"
+    try:
+        for cells in reader:
+            if not header:
+                header = cells
+                twice = [name for name in header if header.count(name) > 1]
+                if twice:
+                    raise InputError(f"{where}: the header has the column {twice[0]!r} twice")
+            elif cells:
+                if len(cells) != len(header):
+                    raise InputError(f"{where}: {len(cells)} columns where the header has {len(header)}")
+                yield where, dict(zip(header, cells, strict=True))
+            where = f"{path}:{reader.line_num + 1}"  # where the next row starts, as quoted cells may span several lines
+    except csv.Error as error:
+        said = "a carriage return without a line feed" if str(error).startswith(_LONE_RETURN) else error
+        raise InputError(f"{where}: not a row: {said}") from None
 
 
 def cell(where: str, cells: Mapping[str, Any], column: str, hint: str = "") -> Any:
@@ -79,11 +78,9 @@ def text_cell(where: str, cells: Mapping[str, Any], column: str) -> str:
 def copied(sources: Mapping[Path, Path]) -> Iterator[None]:
     """Copy the user's files, `sources` giving the original of each copy; errors within name the original.
 
-    Raises InputError where one is missing.
+    Raises FileNotFoundError where one is missing.
     """
     for copy, source in sources.items():
-        if not source.is_file():
-            raise InputError(f"{source}: no such file")
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, copy)
     try:
@@ -111,8 +108,7 @@ def read_documents(path: Path) -> Iterator[str]:
     for line in (line for _, whole in numbered_lines(path) for line in whole.split("\r")):
         title = bool(_TITLE.match(line))
         articles = articles or title
-        ends = title if articles else not line.strip()
-        if ends and lines:
+        if lines and (title if articles else not line.strip()):
             found = True
             yield "\n".join(lines)
             lines = []

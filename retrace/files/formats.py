@@ -1,6 +1,5 @@
 """The rows of a user's file, whatever its format, each with its place for error messages."""
 
-import csv
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -45,14 +44,6 @@ def read_rows(path: Path) -> Rows:
     if not rows:
         raise InputError(f"{path}: no row in it")
     return rows
-
-
-def labels_of(rows: Rows, column: str) -> list[str]:
-    """The labels in a column, as text.
-
-    Raises InputError naming a row without one.
-    """
-    return [label_of(where, cells, column) for where, cells in rows]
 
 
 def label_of(where: str, cells: Mapping[str, Any], column: str) -> str:
@@ -149,9 +140,9 @@ def _read_semeval(path: Path) -> Records:
             yield where, {"text": words, **aspect.attrib}
 
 
-# By suffix. Comma-separated cells may be quoted (RFC 4180).
+# By suffix.
 FORMATS: dict[str, Callable[[Path], Records]] = {
-    "csv": partial(read_table, delimiter=",", quoting=csv.QUOTE_MINIMAL),
+    "csv": partial(read_table, delimiter=","),
     "jsonl": _read_jsonl,
     "parquet": _read_parquet,
     "tsv": read_table,

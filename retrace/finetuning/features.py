@@ -53,18 +53,16 @@ def computed_once(
     """
     body = cast(PreTrainedModel, model if isinstance(model, PreTrainedModel) else model.body)
     base = cast(nn.Module, body.base_model)
-    if any(weight.requires_grad for name, weight in body.named_parameters() if in_body(body, name)):
-        yield parts
-        return
-    base.register_forward_pre_hook(_without_dropout)
+    is_frozen = not any(weight.requires_grad for name, weight in body.named_parameters() if in_body(body, name))
+    if is_frozen:
+        base.register_forward_pre_hook(_without_dropout)
     vectors = sum(_vectors(task, example) for part in parts.values() for example in part)
     size = vectors * body.config.hidden_size * torch.float32.itemsize
-    if task.reads is None or device.sharded or size > MOST:
+    if not is_frozen or task.reads is None or device.sharded or size > MOST:
         yield parts
         return
     model.eval()
-    rows = (row for part in parts.values() for row in _features(task, model, body, part, batch_size, device))
-    features = torch.from_numpy(np.concatenate([*rows]))
+    features = _features(task, model, body, parts, batch_size, device)
     lookup = Lookup(features.to(device.torch_device), getattr(base, "pooler", None))
     setattr(body, body.base_model_prefix, lookup)
     try:
@@ -83,10 +81,10 @@ def _vectors(task: Task[Example], example: Example) -> int:
 
 
 def _features(
-    task: Task[Example], model: nn.Module, body: PreTrainedModel, part: Sequence[Example], batch_size: int,
+    task: Task[Example], model: nn.Module, body: PreTrainedModel, parts: Parts[Example], batch_size: int,
     device: Device,
-) -> list[np.ndarray]:  # fmt: skip
-    """The vectors of each example, (N, C), from forward passes in the same batches as in `predict`."""
+) -> Tensor:  # fmt: skip
+    """The vectors of all examples, (N, C), from forward passes in the same batches as in `predict`."""
     seen: list[Tensor] = []
     hook = cast(nn.Module, body.base_model).register_forward_hook(lambda *call: seen.append(call[2].last_hidden_state))
 
@@ -98,9 +96,9 @@ def _features(
                 hidden = text_vector(body.config, hidden, batch["ids"], batch.get("mask"))
         return hidden, None
 
-    rows, _ = outputs(task, part, batch_size, device, compute)
+    rows = [row for part in parts.values() for row in outputs(task, part, batch_size, device, compute)[0]]
     hook.remove()
-    return [np.atleast_2d(row) for row in rows]
+    return torch.from_numpy(np.concatenate([np.atleast_2d(row) for row in rows]))
 
 
 def _numbered(task: Task[Example], parts: Parts[Example]) -> Parts[Example]:

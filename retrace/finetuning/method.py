@@ -112,32 +112,23 @@ def load_trained(model: nn.Module, folder: Path) -> None:
     model.load_state_dict(saved, strict=False)
 
 
-class Bottleneck(nn.Module):
-    """An adapter (Houlsby et al. 2019): down-projection, swish, up-projection and a skip connection.
-
-    Initially it is almost the identity.
-    """
-
-    def __init__(self, size: int, reduction: int) -> None:
-        super().__init__()
-        narrow = max(1, size // reduction)
-        self.down, self.up = nn.Linear(size, narrow), nn.Linear(narrow, size)
-        for layer in (self.down, self.up):
-            nn.init.trunc_normal_(layer.weight, std=SPREAD, a=-2 * SPREAD, b=2 * SPREAD)
-            nn.init.zeros_(layer.bias)
-
-    def forward(self, hidden: Tensor) -> Tensor:
-        """(…, C) → (…, C)."""
-        return hidden + self.up(functional.silu(self.down(hidden)))
-
-
 class Adapted(nn.Module):
-    """A linear layer of the body with a bottleneck behind it."""
+    """A linear layer of the body with an adapter behind it (Houlsby et al. 2019).
+
+    An adapter is a down-projection, swish, an up-projection and a skip connection. Initially it is almost the identity.
+    """
 
     def __init__(self, matrix: nn.Linear, reduction: int) -> None:
         super().__init__()
-        self.matrix, self.adapter = matrix, Bottleneck(matrix.out_features, reduction)
+        size = matrix.out_features
+        narrow = max(1, size // reduction)
+        down, up = nn.Linear(size, narrow), nn.Linear(narrow, size)
+        for layer in (down, up):
+            nn.init.trunc_normal_(layer.weight, std=SPREAD, a=-2 * SPREAD, b=2 * SPREAD)
+            nn.init.zeros_(layer.bias)
+        self.matrix, self.adapter = matrix, nn.ModuleDict({"down": down, "up": up})
 
     def forward(self, hidden: Tensor) -> Tensor:
         """(…, in) → (…, C)."""
-        return self.adapter(self.matrix(hidden))
+        hidden = self.matrix(hidden)
+        return hidden + self.adapter["up"](functional.silu(self.adapter["down"](hidden)))

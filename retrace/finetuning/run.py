@@ -119,8 +119,7 @@ def fine_tune(
             device = replace(device, compiler=None)  # a head alone gains nothing
         before = time.monotonic() - began  # the features' time, which replaces the body's in every update
         objective.examples = computed["train"]
-        epochs, rate = settings.epochs, settings.lr
-        run = Run(title, model, objective, device, settings.optimizer, rate, epochs, checkpointer=checkpointer)
+        run = Run(title, model, objective, device, settings.optimizer, settings.lr, settings.epochs, None, checkpointer)
         recorder = _Recorder(task, run, computed, settings)
         speed = train(run, recorder.after_epoch)
         load_weights(model, run.kept)

@@ -7,18 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from retrace.core.errors import InputError
-from retrace.core.settings import (
-    PARAMS,
-    Count,
-    DataSource,
-    Dropout,
-    Params,
-    Positive,
-    Precision,
-    Section,
-    build,
-    load_plugin,
-)
+from retrace.core.settings import Count, DataSource, Dropout, Params, Positive, Precision, Section, build, load_plugin
 from retrace.training.settings import OptimizerSettings
 
 METHODS = "retrace.methods"
@@ -87,7 +76,7 @@ def method_settings(
     changes = build(dict[str, dict[str, Any]], params, f"{key}.{PER_TASK}") if PER_TASK in entry else {}
     for name, changed in changes.items():
         for kept in sorted({"method", "checkpoint"} & changed.keys()):
-            raise InputError(f"{PARAMS}: {key}.{PER_TASK}.{name}.{kept}: a method has one {kept} for all tasks")
+            raise InputError(f"params.yaml: {key}.{PER_TASK}.{name}.{kept}: a method has one {kept} for all tasks")
         there = {"methods": {label: {PER_TASK: {name: entry_in_force(params, label, name)}}}}
         checked = build(module.Settings, there, f"{key}.{PER_TASK}.{name}")
         settings = checked if name == task else settings
@@ -108,5 +97,5 @@ def check_length(task: str, given: int, least: int, holds: str) -> None:
     """Raise InputError where a task's inputs are shorter than the `least` length, which `holds` what they need."""
     if given < least:
         raise InputError(
-            f"{PARAMS}: {task}.max_length: {given} is not allowed; expected at least {least}, which hold {holds}"
+            f"params.yaml: {task}.max_length: {given} is not allowed; expected at least {least}, which hold {holds}"
         )

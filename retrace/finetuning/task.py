@@ -20,22 +20,19 @@ Reads = Literal["text", "tokens"]
 
 
 class Task(Protocol[Example]):
-    """A labelled data set, and how a model is trained and scored on it."""
+    """A labelled data set, and how a model is trained and scored on it.
+
+    `reads` is what the head reads of a frozen body's output: one vector per text, or one per token. Examples are then
+    dataclasses whose `ids` may be replaced by indices of such vectors. None: it reads more, or something that changes
+    in training.
+    """
 
     name: str
     kind: Kind
     head: Head
-    classes: tuple[str, ...]  # of a classifier, by number; empty for other heads
+    classes: tuple[str, ...] = ()  # of a classifier, by number; empty for other heads
     has_test: bool  # whether there is a test split besides `dev`
-
-    @property
-    def reads(self) -> Reads | None:
-        """What the head reads of a frozen body's output: one vector per text, or one per token.
-
-        Examples are then dataclasses whose `ids` may be replaced by indices of such vectors. None: it reads more, or
-        something that changes in training.
-        """
-        ...
+    reads: Reads | None = None
 
     def examples(self, part: str) -> list[Example]:
         """The encoded examples of `train`, `dev` or, if there is one, `test`."""
@@ -46,8 +43,8 @@ class Task(Protocol[Example]):
         ...
 
     def wrap(self, model: nn.Module) -> nn.Module:
-        """The model for `scores`, made from one with the task's head."""
-        ...
+        """The model for `scores`, made from one with the task's head: by default that model itself."""
+        return model
 
     def collate(self, examples: Sequence[Example], length: int | None = None) -> Tensors:
         """The examples as tensors, padded to the longest; or to `length`, with few shapes, for a compiled model."""
@@ -58,8 +55,8 @@ class Task(Protocol[Example]):
         ...
 
     def targets(self, example: Example) -> int:
-        """The number of targets that an example's loss is summed over: 1, or its tokens."""
-        ...
+        """The number of targets that an example's loss is summed over: 1, its class or span, or its tokens."""
+        return 1
 
     def loss(self, scores: Tensor, batch: Tensors) -> Tensor:
         """The loss summed over the targets, in nats."""

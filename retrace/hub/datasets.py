@@ -10,7 +10,6 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from glob import escape
 from importlib.metadata import version
 from itertools import chain
@@ -37,14 +36,7 @@ DEFAULT = "default"  # in params.yaml: the data set's own default config, whatev
 BATCH = 1000  # rows read at a time, which is much faster than one by one
 
 
-@dataclass(frozen=True)
-class Split(Table):
-    """A split's rows, and the class names of each column that holds classes by number."""
-
-    classes: dict[str, tuple[str, ...]]
-
-
-def open_split(source: HubDataset, split: str, key: str) -> Split:
+def open_split(source: HubDataset, split: str, key: str) -> Table:
     """A split of the data set that is at `key` of the settings.
 
     Raises InputError where it cannot be read.
@@ -57,7 +49,7 @@ def open_split(source: HubDataset, split: str, key: str) -> Split:
         for column, feature in features.items()
         if isinstance(feature, Mapping) and feature.get("_type") == "ClassLabel"
     }
-    return Split(name, ((f"{name}: row {number}", row) for number, row in enumerate(rows, start=1)), classes)
+    return Table(name, ((f"{name}: row {number}", row) for number, row in enumerate(rows, start=1)), classes)
 
 
 def licence(source: HubDataset, key: str) -> str | None:

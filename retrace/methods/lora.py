@@ -14,7 +14,6 @@ from retrace.finetuning.settings import MethodSettings
 
 if TYPE_CHECKING:  # torch and peft are imported where they are used, as `retrace check` reads the settings only
     from peft import LoraConfig
-    from torch import nn
     from transformers import PreTrainedModel
 
     from retrace.models.heads import Head
@@ -49,15 +48,6 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
         raise InputError("params.yaml: methods: embeddings: true is not allowed with answers: generative")
     inject_adapter_in_model(_config(model, settings), model)
     freeze_pretrained(model, head)
-
-
-def merge(model: nn.Module) -> None:
-    """Add each update to its matrix, so that the model gives the same outputs without LoRA."""
-    from peft.tuners.tuners_utils import BaseTunerLayer
-
-    for module in model.modules():
-        if isinstance(module, BaseTunerLayer):
-            module.merge()
 
 
 def save_adapter(

@@ -26,11 +26,10 @@ ROWS = 64  # masked copies of a passage in one batch
 
 def sizes_of(documents: Iterable[str], tokenizer: SubwordTokenizer) -> tuple[np.ndarray, Sizes]:
     """The number of tokens of each document in a stream, those at its ends included, (D,), and its sizes."""
-    unknown = None if tokenizer.special.unknown is None else token_id(tokenizer, tokenizer.special.unknown)
     rows = []
     for text in documents:
         (ids,) = tokenizer.encode_documents([text])
-        left_out = 0 if unknown is None else ids.count(unknown)
+        left_out = ids.count(tokenizer.unknown)
         known = tokenizer.known(text) if left_out else text
         rows.append((len(ids), len(ids) - ENDS - left_out, len(known.split()), len(known.encode())))
     lengths, *sizes = np.array(rows, dtype=np.int64).reshape(-1, 4).T

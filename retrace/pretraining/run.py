@@ -26,7 +26,7 @@ from retrace.objectives.language_modelling import (
 )
 from retrace.objectives.next_sentence import PairModelling, relation_accuracy
 from retrace.pretraining.settings import PretrainParams, PretrainSettings
-from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, closing_tokens, continuing_tokens
+from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, word_edges
 from retrace.training.loop import Epoch, Objective
 from retrace.training.progress import Meter
 
@@ -111,5 +111,5 @@ def _initial_model(
 def _masking(recipe: PretrainSettings, tokenizer: SubwordTokenizer) -> Masking:
     if not recipe.whole_word_mask:
         return Masking(recipe.mask_rate, recipe.mask_replacement)
-    continues, closes = (torch.tensor(found(tokenizer)) for found in (continuing_tokens, closing_tokens))
+    continues, closes = map(torch.tensor, word_edges(tokenizer))
     return Masking(recipe.mask_rate, recipe.mask_replacement, continues, closes)

@@ -151,7 +151,7 @@ def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:
     if tuning.head == "language_model":
         whole = Generator(body)
     elif tuning.head == "spans":
-        whole = SpanModel(body, KINDS if tuning.question_match else 0)
+        whole = SpanModel(body, tuning.question_match)
     if is_part:
         load_trained(whole, folder)
     elif isinstance(whole, SpanModel):

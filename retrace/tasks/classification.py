@@ -14,7 +14,7 @@ from retrace.compute.tensors import mask_of, padded, ragged
 from retrace.core.paths import has_test
 from retrace.datasets.examples import Example, read_classes, read_examples
 from retrace.finetuning.settings import FineTuneSettings, check_length
-from retrace.finetuning.task import Reads, Row, Tensors
+from retrace.finetuning.task import Row, Task, Tensors
 from retrace.models.heads import Head, objective_of, read_config, takes_segments
 from retrace.results.grid import Kind
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, load_tokenizer
@@ -35,7 +35,7 @@ class EncodedExample:
         return (np.arange(len(self.ids)) >= self.second).astype(np.int8)
 
 
-class Classification:
+class Classification(Task[EncodedExample]):
     """One of C classes for each text or pair of texts.
 
     `segments`: whether the model has segments, which tell the two apart; `causal`: whether it is causal, so that no
@@ -44,7 +44,7 @@ class Classification:
 
     kind: Kind = "classification"
     head: Head = "classifier"
-    reads: Reads = "text"
+    reads = "text"
 
     def __init__(
         self, name: str, source: Path, tokenizer: SubwordTokenizer, max_length: int, segments: bool = False,
@@ -69,7 +69,7 @@ class Classification:
         """These examples, cut to the maximum length, the longer text of a pair first."""
         self._check_length(in_pairs=any(example.pair is not None for example in examples))
         self._tokenizer.enable_truncation(self._max_length, strategy="longest_first")
-        encodings = self._tokenizer.encode_batch_fast(
+        encodings = self._tokenizer.encode_batch(
             [example.text if example.pair is None else (example.text, example.pair) for example in examples]
         )
         return [
@@ -81,16 +81,12 @@ class Classification:
 
     def _check_length(self, in_pairs: bool) -> None:
         """Raise InputError where special tokens leave no room: the tokenizer would not cut anything then."""
-        special = len(self._tokenizer.pair_format) if in_pairs else len(self._tokenizer.encode("").ids)
+        special = self._tokenizer.num_special_tokens_to_add(in_pairs)
         least, holds = (special + 2, "a token of each text") if in_pairs else (special + 1, "a token of the text")
         check_length(self.name, self._max_length, least, holds)
 
     def length(self, example: EncodedExample) -> int:
         return example.length
-
-    def wrap(self, model: nn.Module) -> nn.Module:
-        """The classifier itself."""
-        return model
 
     def collate(self, examples: Sequence[EncodedExample], length: int | None = None) -> Tensors:
         """ids (B, T), labels (B,); if the model needs them, padding mask and segments, (B, T)."""
@@ -109,10 +105,6 @@ class Classification:
         if self._segments:
             given["token_type_ids"] = batch["segments"]
         return model(**given).logits
-
-    def targets(self, example: EncodedExample) -> int:
-        """The class."""
-        return 1
 
     def loss(self, scores: Tensor, batch: Tensors) -> Tensor:
         """Cross-entropy summed over the examples."""

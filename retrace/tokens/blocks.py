@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
 from retrace.core.errors import InputError
-from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
+from retrace.tokens.tokenizer import SubwordTokenizer
 
 BATCH = 256  # documents encoded at a time
 SCANNED = 1 << 20  # tokens searched at a time
@@ -24,34 +23,27 @@ def write_stream(path: Path, tokenizer: SubwordTokenizer, documents: Iterable[st
 
     Returns the numbers of documents, words, characters, bytes, tokens and unknown tokens.
     """
-    vocabulary, counts = Vocabulary.of(tokenizer), Counter[str]()
-    kind = np.dtype(np.uint16 if vocabulary.size <= 1 << 16 else np.uint32)
-    unknown = -1 if vocabulary.unknown is None else vocabulary.unknown
+    counts = Counter[str]()
+    kind = np.dtype(np.uint16 if tokenizer.size <= 1 << 16 else np.uint32)
+    header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (0,)}
     documents = iter(documents)
     with path.open("wb") as file:
-        _write_header(file, kind, 0)
+        np.lib.format.write_array_header_1_0(file, header)
         while batch := list(islice(documents, BATCH)):
             for text, ids in zip(batch, tokenizer.encode_documents(batch), strict=True):
                 file.write(np.asarray(ids, kind).tobytes())
                 counts.update(
                     documents=1, words=len(text.split()), characters=len(text), bytes=len(text.encode()),
-                    tokens=len(ids), unknown=ids.count(unknown),
+                    tokens=len(ids), unknown=ids.count(tokenizer.unknown),
                 )  # fmt: skip
         file.seek(0)
-        _write_header(file, kind, counts["tokens"])
+        # The header has the same length whatever the count.
+        np.lib.format.write_array_header_1_0(file, header | {"shape": (counts["tokens"],)})
     return dict(counts)
 
 
-def _write_header(file: IO[bytes], kind: np.dtype, count: int) -> None:
-    """Begin an array file; the header has the same length whatever the count."""
-    header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (count,)}
-    np.lib.format.write_array_header_1_0(file, header)
-
-
 def open_stream(path: Path) -> np.ndarray:
-    """The token ids of a stream, memory-mapped: shape (tokens,)."""
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
+    """The token ids of a stream, memory-mapped: shape (tokens,). Raises FileNotFoundError where there is none."""
     return np.load(path, mmap_mode="r")
 
 

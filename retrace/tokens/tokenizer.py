@@ -7,17 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from tokenizers import (
-    AddedToken,
-    Encoding,
-    Tokenizer,
-    decoders,
-    models,
-    normalizers,
-    pre_tokenizers,
-    processors,
-    trainers,
-)
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from tokenizers.implementations.base_tokenizer import BaseTokenizer
 
 from retrace.core.errors import InputError
@@ -50,9 +40,6 @@ class PairFormat:
     between: tuple[int, ...]
     after: tuple[int, ...]
 
-    def __len__(self) -> int:
-        return len(self.before) + len(self.between) + len(self.after)
-
 
 class Located(NamedTuple):
     """A token's id, and its span in the text, in characters."""
@@ -71,6 +58,7 @@ class SubwordTokenizer(BaseTokenizer):
     def __init__(self, tokenizer: Tokenizer, special: SpecialTokens) -> None:
         super().__init__(tokenizer)
         self.special = special
+        self.unknown = -1 if special.unknown is None else token_id(tokenizer, special.unknown)  # -1: there is none
         tokenizer.encode_special_tokens = True  # despite its name: encode them as ordinary text
 
     @property
@@ -91,10 +79,6 @@ class SubwordTokenizer(BaseTokenizer):
             after=tuple(number for place, number in added if place > second),
         )
 
-    def encode_batch_fast(self, texts: Sequence[str | tuple[str, str]]) -> list[Encoding]:
-        """Encode texts, or pairs of them, in the tokenizer's own format, without offsets."""
-        return self._tokenizer.encode_batch_fast(texts)
-
     def encode_documents(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text between begin and end token, whatever the tokenizer's own format.
 
@@ -107,7 +91,7 @@ class SubwordTokenizer(BaseTokenizer):
         for of in pieces:
             ids = [begin, *next(encoded).ids]
             for _ in of[1:]:
-                ids += [self._unknown, *next(encoded).ids]
+                ids += [self.unknown, *next(encoded).ids]
             documents.append([*ids, end])
         return documents
 
@@ -116,7 +100,7 @@ class SubwordTokenizer(BaseTokenizer):
         found, start = [], 0
         for number, piece in enumerate(self._pieces(text)):
             if number:
-                found.append(Located(self._unknown, start, start + len(UNKNOWN)))
+                found.append(Located(self.unknown, start, start + len(UNKNOWN)))
                 start += len(UNKNOWN)
             encoding = self.encode(piece, add_special_tokens=False)
             tokens = zip(encoding.ids, encoding.offsets, strict=True)
@@ -127,17 +111,10 @@ class SubwordTokenizer(BaseTokenizer):
     def known(self, text: str, end: int | None = None) -> str:
         """The text up to the character `end`, without the parts that become unknown tokens."""
         end = len(text) if end is None else end
-        if self.special.unknown is None:
-            return text[:end]
-        left_out = [token for token in self.located(text) if token.number == self._unknown and token.start < end]
+        left_out = [token for token in self.located(text) if token.number == self.unknown and token.start < end]
         starts = [0, *(token.end for token in left_out)]
         ends = [*(token.start for token in left_out), end]
         return "".join(text[start:stop] for start, stop in zip(starts, ends, strict=True))
-
-    @property
-    def _unknown(self) -> int:
-        assert self.special.unknown is not None, "there is an unknown token"
-        return token_id(self, self.special.unknown)
 
     def _pieces(self, text: str) -> list[str]:
         """The text, split at the marks for unknown words."""
@@ -230,27 +207,23 @@ def token_id(tokenizer: Tokenizer | SubwordTokenizer, token: str) -> int:
     return found
 
 
-def continuing_tokens(tokenizer: SubwordTokenizer) -> list[bool]:
-    """For each id, whether it continues the word of the previous token: `##…`, or a letter without a space before it.
+def word_edges(tokenizer: SubwordTokenizer) -> tuple[list[bool], list[bool]]:
+    """For each id, whether it continues the word of the previous token, and whether any token after it begins one.
 
-    Bytes of a character that is split over several tokens count as letters.
+    A token that continues a word is `##…`, or begins with a letter; bytes of a character that is split over several
+    tokens count as letters. White space such as a line break ends a word. A single space begins a word rather than
+    ending one: byte-level BPE may have no token of it with the next letter.
     """
-    wordpiece = isinstance(tokenizer.model, models.WordPiece)
-    found = [False] * tokenizer.size
-    for token, text, number in _spelt(tokenizer):
-        found[number] = token.startswith("##") if wordpiece else text[:1].isalnum() or text[:1] == PART
-    return found
-
-
-def closing_tokens(tokenizer: SubwordTokenizer) -> list[bool]:
-    """For each id, whether any token after it begins a word, as after a line break.
-
-    A single space begins a word rather than ending one: byte-level BPE may have no token of it with the next letter.
-    """
-    found = [False] * tokenizer.size
-    for _, text, number in _spelt(tokenizer):
-        found[number] = text[-1:].isspace() and text != " "
-    return found
+    wordpiece, is_bytes = (
+        isinstance(tokenizer.model, models.WordPiece),
+        isinstance(tokenizer.decoder, decoders.ByteLevel),
+    )
+    continues, closes = [False] * tokenizer.size, [False] * tokenizer.size
+    for token, number in tokenizer.get_vocab().items():
+        text = tokenizer.decoder.decode([token]) if is_bytes else token
+        continues[number] = token.startswith("##") if wordpiece else text[:1].isalnum() or text[:1] == PART
+        closes[number] = text[-1:].isspace() and text != " "
+    return continues, closes
 
 
 def save_tokenizer(tokenizer: SubwordTokenizer, folder: Path, lowercase: bool) -> None:
@@ -266,13 +239,6 @@ def copy_tokenizer(source: Path, folder: Path) -> None:
     for name in TOKENIZER_FILES:
         if (source / name).is_file():
             shutil.copyfile(source / name, folder / name)
-
-
-def _spelt(tokenizer: SubwordTokenizer) -> Iterator[tuple[str, str, int]]:
-    """Each token as the vocabulary spells it, its text, and its id."""
-    is_bytes = isinstance(tokenizer.decoder, decoders.ByteLevel)
-    for token, number in tokenizer.get_vocab().items():
-        yield token, tokenizer.decoder.decode([token]) if is_bytes else token, number
 
 
 def _call_special(tokenizer: Tokenizer, special: SpecialTokens, path: Path) -> None:

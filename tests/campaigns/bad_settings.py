@@ -126,7 +126,7 @@ CLASHES: tuple[tuple[Any, ...], ...] = (
     ({"classification": {"own": TASK}, "own": {**TRAINED, "max_length": 4}},
      "params.yaml: own.max_length: 4 is not allowed; expected at least 5, which hold a token of each text"),
     ({"classification": {"own": TASK}, "own": {**TRAINED, "max_length": 5}},),
-    ({"tokenizer.vocab_size": 5}, "params.yaml: tokenizer.vocab_size: 5 is not allowed; expected more than 5, the"),
+    ({"tokenizer.vocab_size": 5}, "params.yaml: tokenizer.vocab_size: 5 is not allowed; expected a whole number above"),
     ({"model.heads": 3}, "params.yaml: model.heads: 3 is not allowed; it must divide hidden_size (128)"),
     ({"model.heads": 128}, "params.yaml: model.heads: 128 is not allowed; rotary positions need heads of an"),
     ({"family": "bert"}, "params.yaml: model.rope_theta: 1000.0 is not allowed with family: bert"),

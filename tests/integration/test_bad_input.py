@@ -151,7 +151,7 @@ def test_a_folder_that_is_not_there(files: Project) -> None:
     ("key", "value", "message"),
     [
         ("vocab_sise", 9, "unknown key; allowed: kind, vocab_size, lowercase, train_on, special"),
-        ("vocab_size", "many", "'many' is not allowed; expected a whole number"),
+        ("vocab_size", "many", "'many' is not allowed; expected a whole number above 5"),
     ],
 )
 def test_a_wrong_setting(project: Project, key: str, value: object, message: str) -> None:

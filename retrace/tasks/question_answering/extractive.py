@@ -23,7 +23,7 @@ from transformers import PreTrainedModel
 
 from retrace.compute.tensors import mask_of, padded, ragged
 from retrace.datasets.squad import Question
-from retrace.finetuning.task import Reads, Tensors
+from retrace.finetuning.task import Tensors
 from retrace.models.heads import Head, objective_of, takes_segments
 from retrace.tasks.question_answering.windows import QuestionAnswering, Span, Window, draw_windows, window_questions
 
@@ -164,11 +164,6 @@ class ExtractiveTask(QuestionAnswering):
 
     head: Head = "spans"
 
-    @property
-    def reads(self) -> Reads | None:
-        """The vector of each token, unless the match embeddings below the body are trained."""
-        return None if self._settings.question_match else "tokens"
-
     def examples(self, part: str) -> list[Window]:
         """The windows of the part's questions, in the order of the data."""
         questions, length = self._questions[part], self._settings.train_length
@@ -179,7 +174,7 @@ class ExtractiveTask(QuestionAnswering):
     def encoded(self, questions: Sequence[Question]) -> list[Window]:
         """Every window of these questions, in their order."""
         stride = self._settings.doc_stride
-        return self._marked(window_questions(self.name, self._tokenizer, questions, self._max_length, stride))
+        return self._marked(window_questions(self.name, self._tokenizer, questions, self._settings.max_length, stride))
 
     def length(self, example: Window) -> int:
         """Tokens of a window."""
@@ -208,10 +203,6 @@ class ExtractiveTask(QuestionAnswering):
         scores = model(batch["ids"], mask, batch["segments"], batch["match"]).float()
         return scores if mask is None else scores.masked_fill(mask[..., None] == 0, LOWEST)
 
-    def targets(self, example: Window) -> int:
-        """The span."""
-        return 1
-
     def loss(self, scores: Tensor, batch: Tensors) -> Tensor:
         """The mean of start and end cross-entropy, summed over the windows."""
         start = functional.cross_entropy(scores[..., 0], batch["start"], reduction="sum")
@@ -231,11 +222,11 @@ class ExtractiveTask(QuestionAnswering):
         return word_shares({question.context for question in self._questions["train"]})
 
     def _marked(self, windows: Iterable[Window]) -> list[Window]:
-        return [self._matched(window) for window in windows] if self._settings.question_match else list(windows)
-
-    def _matched(self, window: Window) -> Window:
-        """The window with each token's match, that of its first character; tokens outside the passage have none."""
-        kinds = match_kinds(window.question.text, window.question.context, self._shares)
-        match = window.match.copy()
-        match[window.passage] = np.append(kinds, NONE)[window.spans[window.passage, 0]]  # spaces may come last
-        return replace(window, match=match)
+        """The windows with each token's match, that of its first character, if matches are switched on."""
+        marked = list(windows)
+        for window in marked if self._settings.question_match else []:
+            kinds = match_kinds(window.question.text, window.question.context, self._shares)
+            window.match[window.passage] = np.append(kinds, NONE)[
+                window.spans[window.passage, 0]
+            ]  # spaces may come last
+        return marked

@@ -25,7 +25,7 @@ from retrace.finetuning.task import Tensors
 from retrace.models.heads import Head, read_config
 from retrace.models.language_model import LanguageModel
 from retrace.tasks.question_answering.extractive import ExtractiveTask, split_words
-from retrace.tasks.question_answering.settings import SHORTEST_PROMPT, AnswerSettings, ReadingSettings, check_generative
+from retrace.tasks.question_answering.settings import SHORTEST_PROMPT, AnswerSettings, check_generative
 from retrace.tasks.question_answering.windows import QuestionAnswering, Span, Window, window_questions
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
@@ -77,23 +77,20 @@ class GenerativeTask(QuestionAnswering):
     """Questions for generative models."""
 
     head: Head = "language_model"
-    reads = None  # it generates
 
-    def __init__(
-        self, name: str, source: Path, tokenizer: SubwordTokenizer, max_length: int, settings: ReadingSettings
-    ) -> None:
-        super().__init__(name, source, tokenizer, max_length, settings)
+    def __init__(self, name: str, source: Path, tokenizer: SubwordTokenizer, settings: AnswerSettings) -> None:
+        super().__init__(name, source, tokenizer, settings)
         vocabulary = Vocabulary.of(tokenizer)
         self._start, self._end = vocabulary.begin, vocabulary.end
         self._cues = [self._encoded(cue) for cue in (QUESTION, ANSWER)]
         # A window has the special tokens of a pair of texts; a prompt has one, and the cues.
-        added = len(tokenizer.pair_format)
-        self._room = max_length - settings.max_answer_length - sum(map(len, self._cues)) + added - 1
+        added = tokenizer.num_special_tokens_to_add(True)
+        self._room = settings.max_length - settings.max_answer_length - sum(map(len, self._cues)) + added - 1
         if self._room < SHORTEST_PROMPT:
             raise InputError(
                 f"params.yaml: {name}.max_answer_length: {settings.max_answer_length} is not allowed; "
-                f"of {name}.max_length ({max_length}) it leaves {max(0, self._room)} tokens to read, fewer than "
-                f"{SHORTEST_PROMPT}"
+                f"of {name}.max_length ({settings.max_length}) it leaves {max(0, self._room)} tokens to read, "
+                f"fewer than {SHORTEST_PROMPT}"
             )
 
     @classmethod

@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
-from retrace.core.settings import PARAMS, Count, Section, constants_of, plugin_names, require
+from retrace.core.settings import PARAMS, Count, constants_of, plugin_names, require
 from retrace.finetuning.settings import INPUT_LENGTHS, FineTuneParams, FineTuneSettings
 from retrace.models.settings import FAMILIES
 
@@ -13,8 +13,8 @@ SHORTEST_WINDOW = 6  # tokens: at most half for [CLS], the question and [SEP], t
 SHORTEST_PROMPT = 16  # tokens of question and passage
 
 
-class ReadingSettings(Section):
-    """How passages are read and answers chosen."""
+class AnswerSettings(FineTuneSettings):
+    """Fine-tuning on questions; an example is a window or, with generated answers, a question."""
 
     answers: Literal["extractive", "generative"] = Field(
         default="extractive", description="spans of the passage, or generated token by token after it (family llama)"
@@ -31,18 +31,10 @@ class ReadingSettings(Section):
     max_answer_length: Count = Field(default=30, description="tokens of the longest answer")
 
     @model_validator(mode="after")
-    def _finds_spans(self) -> Self:
+    def _suits_the_answers(self) -> Self:
         for key, absent in (("question_match", False), ("train_length", None)):
             value = getattr(self, key)
             require(self.answers == "extractive" or value == absent, key, value, "it needs answers: extractive")
-        return self
-
-
-class AnswerSettings(ReadingSettings, FineTuneSettings):
-    """Fine-tuning on questions; an example is a window or, with generated answers, a question."""
-
-    @model_validator(mode="after")
-    def _has_room(self) -> Self:
         if self.answers == "extractive":
             least, holds = SHORTEST_WINDOW, "a token each of question and passage"
         else:
@@ -56,9 +48,8 @@ class AnswerSettings(ReadingSettings, FineTuneSettings):
 class FineTuneAnswerParams(FineTuneParams):
     """What stages/finetune_squad.py reads."""
 
-    task: AnswerSettings = Field(  # pyright: ignore[reportIncompatibleVariableOverride] - nobody assigns to it
-        alias="${item.task}"
-    )
+    # Nobody assigns to it, so a narrower type is safe.
+    task: AnswerSettings = Field(alias="${item.task}")  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
 def check_generative(family: str, task: str) -> None:

@@ -1,6 +1,6 @@
 """Question answering on windows of a question and its passage (Devlin et al. 2018, section 4.2)."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -13,9 +13,9 @@ import numpy as np
 from retrace.core.paths import questions_path, splits_of
 from retrace.datasets.squad import Question, read_questions
 from retrace.finetuning.settings import check_length
-from retrace.finetuning.task import Row
+from retrace.finetuning.task import Row, Task
 from retrace.results.grid import Kind
-from retrace.tasks.question_answering.settings import AnswerSettings, ReadingSettings
+from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.tokens.tokenizer import PairFormat, SubwordTokenizer, Vocabulary, load_tokenizer
 
 ANYWHERE = 0.1  # share of windows drawn from anywhere in the passage, with the answer or not
@@ -50,18 +50,16 @@ class Span:
     null_score: float
 
 
-class QuestionAnswering(ABC):
+class QuestionAnswering(Task[Any]):
     """A data set in SQuAD's format: the common parts of extractive and generative tasks."""
 
     kind: Kind = "question_answering"
-    classes: tuple[str, ...] = ()
 
-    def __init__(
-        self, name: str, source: Path, tokenizer: SubwordTokenizer, max_length: int, settings: ReadingSettings
-    ) -> None:
-        self.name = name
-        self._tokenizer, self._max_length, self._settings = tokenizer, max_length, settings
+    def __init__(self, name: str, source: Path, tokenizer: SubwordTokenizer, settings: AnswerSettings) -> None:
+        self.name, self._tokenizer, self._settings = name, tokenizer, settings
         self._pad = Vocabulary.of(tokenizer).pad
+        # A language model generates, and match embeddings, which are below the body, are trained.
+        self.reads = "tokens" if self.head == "spans" and not settings.question_match else None
         self._questions = {part: read_questions(questions_path(source, part, name)) for part in splits_of(source, name)}
         self.has_test = "test" in self._questions
         # Without unanswerable training questions a model does not learn to abstain.
@@ -73,7 +71,7 @@ class QuestionAnswering(ABC):
 
         Raises InputError where its family cannot answer in this way, or the settings leave no room for the passage.
         """
-        return cls(name, source, load_tokenizer(base), settings.max_length, settings)
+        return cls(name, source, load_tokenizer(base), settings)
 
     @abstractmethod
     def encoded(self, questions: Sequence[Question]) -> list[Any]:
@@ -102,24 +100,25 @@ class _Encoded:
     question: Question
     ids: list[int]  # of the passage
     spans: np.ndarray  # (T, 2), of the passage's tokens
-    head: list[int]  # the tokens before and after the part of the passage
-    tail: list[int]
-    asked: slice  # the question within the head
+    asked: list[int]  # of the question
+    form: PairFormat
     room: int  # for tokens of the passage
     answer: tuple[int, int] | None  # its first and last token in the passage
 
     def window(self, first: int) -> Window:
         """The window with the passage from token `first` on."""
         last = min(first + self.room, len(self.ids))
-        ids = [*self.head, *self.ids[first:last], *self.tail]
-        place = slice(len(self.head), len(ids) - len(self.tail))
+        asked = slice(len(self.form.before), len(self.form.before) + len(self.asked))
+        head = [*self.form.before, *self.asked, *self.form.between]
+        ids = [*head, *self.ids[first:last], *self.form.after]
+        place = slice(len(head), len(ids) - len(self.form.after))
         spans = np.zeros((len(ids), 2), dtype=np.int32)
         spans[place] = self.spans[first:last]
         start = end = 0
         if self.answer is not None and first <= self.answer[0] and self.answer[1] < last:
-            start, end = (token - first + len(self.head) for token in self.answer)
+            start, end = (token - first + len(head) for token in self.answer)
         match = np.zeros(len(ids), dtype=np.int8)
-        return Window(self.question, np.array(ids, dtype=np.int32), spans, self.asked, place, start, end, match)
+        return Window(self.question, np.array(ids, dtype=np.int32), spans, asked, place, start, end, match)
 
 
 def window_questions(
@@ -162,22 +161,14 @@ def _encode(
 ) -> Iterator[_Encoded]:
     form = tokenizer.pair_format
     check_length(task, max_length, shortest_window(form), "a token each of question and passage")
+    most_asked = max_length // 2 - len(form.before) - len(form.between)  # a longer question may leave no room
     for context, on_it in groupby(questions, key=lambda question: question.context):
         encoding = tokenizer.encode(context, add_special_tokens=False)  # once for all its questions
         spans = _without_spaces(encoding.offsets, context)
         for question in on_it:
-            asked = tokenizer.encode(lead + question.text, add_special_tokens=False).ids
-            frame, answer = _frame(asked, form, max_length), _answer_tokens(question, spans)
-            yield _Encoded(question, encoding.ids, spans, *frame, answer)
-
-
-def _frame(asked: list[int], form: PairFormat, max_length: int) -> tuple[list[int], list[int], slice, int]:
-    """The tokens before and after the passage, the place of the question in them, and the room for the passage."""
-    # A question longer than half a window would leave no room for the passage.
-    asked = asked[: max(0, max_length // 2 - len(form.before) - len(form.between))]
-    head, tail = [*form.before, *asked, *form.between], list(form.after)
-    place = slice(len(form.before), len(form.before) + len(asked))
-    return head, tail, place, max_length - len(head) - len(tail)
+            asked = tokenizer.encode(lead + question.text, add_special_tokens=False).ids[:most_asked]
+            room = max_length - tokenizer.num_special_tokens_to_add(True) - len(asked)
+            yield _Encoded(question, encoding.ids, spans, asked, form, room, _answer_tokens(question, spans))
 
 
 def _without_spaces(offsets: Sequence[tuple[int, int]], context: str) -> np.ndarray:

@@ -21,9 +21,17 @@ from retrace.models.heads import make_model, set_dropout
 from retrace.tasks.classification import Classification
 from retrace.tasks.question_answering.extractive import ExtractiveTask
 from retrace.tasks.question_answering.generative import GenerativeTask
-from retrace.tasks.question_answering.settings import ReadingSettings
 from retrace.training.settings import OptimizerSettings
-from tests.tiny import FAMILIES, one_of, tiny_config, tiny_device, tiny_questions, tiny_sentences, tiny_tokenizer
+from tests.tiny import (
+    FAMILIES,
+    one_of,
+    tiny_answers,
+    tiny_config,
+    tiny_device,
+    tiny_questions,
+    tiny_sentences,
+    tiny_tokenizer,
+)
 
 TOKENIZER = tiny_tokenizer()
 CONTEXT = "The guild of weavers was founded by Ada Lund in the year 1601."
@@ -40,7 +48,7 @@ def _task(name: str, folder: Path, **reading: Any) -> Task[Any]:
                 for word, label in (("stale", 0), ("full", 1), ("charming songs", 1)) for _ in range(2)]  # fmt: skip
         return Classification("sst2", tiny_sentences(folder, ["sentence\tlabel", *rows]), TOKENIZER, 32)
     kind = GenerativeTask if reading.pop("generates", False) else ExtractiveTask
-    return kind("squad", tiny_questions(folder, CONTEXT, ASKED), TOKENIZER, 60, ReadingSettings(**reading))
+    return kind("squad", tiny_questions(folder, CONTEXT, ASKED), TOKENIZER, tiny_answers(60, **reading))
 
 
 def _model(task: Task[Any], family: str, method: str = "frozen") -> nn.Module:

@@ -10,7 +10,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
-from retrace.finetuning.method import Bottleneck, is_part, load_trained, read_method, round_frozen, save_trained
+from retrace.finetuning.method import Adapted, is_part, load_trained, read_method, round_frozen, save_trained
 from retrace.methods import lora
 from retrace.models.heads import Head, in_body, layer_matrices, make_model, read_model, token_embeddings
 from retrace.tasks.question_answering.generative import Generator
@@ -89,10 +89,12 @@ def test_adapters_are_two_per_layer_and_initially_change_almost_nothing(
     """Beside the token embeddings there may be a product, which takes what a table of its rank takes."""
     folder = tiny_pretrained(tmp_path, family)
     model, plain = _start("adapter", folder, reduction=4, embedding_rank=rank), _start("full", folder)
-    added = [module for module in model.modules() if isinstance(module, Bottleneck)]
+    added = [module for module in model.modules() if isinstance(module, Adapted)]
     assert len(added) == 2 * LAYERS
     narrow = HIDDEN // 4
-    assert sum(w.numel() for m in added for w in m.parameters()) == 2 * LAYERS * (2 * HIDDEN * narrow + HIDDEN + narrow)
+    assert sum(w.numel() for m in added for w in m.adapter.parameters()) == 2 * LAYERS * (
+        2 * HIDDEN * narrow + HIDDEN + narrow
+    )
     table = plain.get_parameter(f"{token_embeddings(plain)}.weight")
     product = sum(weight.numel() for name, weight in _trained(model).items() if "lora_embedding" in name)
     assert product == (rank or 0) * sum(table.shape)
@@ -101,18 +103,13 @@ def test_adapters_are_two_per_layer_and_initially_change_almost_nothing(
 
 @pytest.mark.parametrize("embeddings", [False, True])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_lora_starts_as_the_pretrained_model_and_merges(tmp_path: Path, family: str, embeddings: bool) -> None:
+def test_lora_starts_as_the_pretrained_model(tmp_path: Path, family: str, embeddings: bool) -> None:
     folder = tiny_pretrained(tmp_path, family)
     model, plain = _start("lora", folder, rank=4, embeddings=embeddings), _start("full", folder)
     torch.testing.assert_close(_answer(model), _answer(plain), atol=0.02 * embeddings, rtol=0)
     beside = [*layer_matrices(plain, "ATTENTION"), *([token_embeddings(plain)] if embeddings else [])]
     expected = sum(4 * sum(plain.get_parameter(f"{name}.weight").shape) for name in beside)
     assert sum(weight.numel() for name, weight in _trained(model).items() if "lora_" in name) == expected
-    for _ in range(2):
-        _step(model)
-    tuned = _answer(model)
-    lora.merge(model)
-    torch.testing.assert_close(_answer(model), tuned, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("tied", [True, False])

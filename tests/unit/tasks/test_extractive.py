@@ -28,18 +28,15 @@ from retrace.tasks.question_answering.extractive import (
     match_kinds,
     word_shares,
 )
-from retrace.tasks.question_answering.settings import ReadingSettings
 from retrace.tasks.question_answering.windows import (
     ANYWHERE,
     Window,
-    _Encoded,
-    _frame,
     draw_windows,
     shortest_window,
     window_questions,
 )
-from retrace.tokens.tokenizer import PairFormat
-from tests.tiny import FAMILIES, tiny_config, tiny_questions, tiny_tokenizer
+from retrace.tokens.tokenizer import PairFormat, SubwordTokenizer
+from tests.tiny import FAMILIES, tiny_answers, tiny_config, tiny_questions, tiny_tokenizer
 
 CONTEXT = (
     "the guild of weavers was founded by Ada Lund in the year 1601 , which nobody doubts . the river was the Thorndel ."
@@ -117,9 +114,11 @@ def test_every_token_of_any_passage_is_in_a_window(passage: str, asked: str, max
 @pytest.mark.parametrize(
     "form", [PairFormat((1,), (2, 2), (2,)), PairFormat((), (), ()), PairFormat((1,), (2,), (3,) * 9)]
 )
-def test_the_shortest_window_holds_a_token_of_each(form: PairFormat) -> None:
-    frame = _frame([7] * 50, form, shortest_window(form))
-    window = _Encoded(_question(""), [8] * 99, np.zeros((99, 2), dtype=np.int32), *frame, None).window(1)
+def test_the_shortest_window_holds_a_token_of_each(monkeypatch: pytest.MonkeyPatch, form: PairFormat) -> None:
+    monkeypatch.setattr(SubwordTokenizer, "pair_format", form)
+    added = sum(map(len, (form.before, form.between, form.after)))
+    monkeypatch.setattr(SubwordTokenizer, "num_special_tokens_to_add", lambda tokenizer, is_pair: added)
+    window = next(window_questions("squad", TOKENIZER, [_question("", "who " * 50)], shortest_window(form), 1))
     assert len(window.ids) == shortest_window(form)
     assert window.asked.stop > window.asked.start
     assert window.passage.stop > window.passage.start
@@ -222,7 +221,7 @@ def test_matches_are_graded_by_rarity() -> None:
 
 def _task(folder: Path, asked: dict[str, str], max_length: int, **settings: Any) -> ExtractiveTask:
     return ExtractiveTask(
-        "squad", tiny_questions(folder, CONTEXT, asked), TOKENIZER, max_length, ReadingSettings(**settings)
+        "squad", tiny_questions(folder, CONTEXT, asked), TOKENIZER, tiny_answers(max_length, **settings)
     )
 
 
@@ -240,7 +239,7 @@ def test_only_a_model_trained_on_unanswerable_questions_may_abstain(tmp_path: Pa
 
 def test_an_answer_that_occurs_twice_starts_where_the_model_says(tmp_path: Path) -> None:
     task = ExtractiveTask(
-        "squad", tiny_questions(tmp_path, "Ada met Bob. Ada left.", {"who?": "Ada"}), TOKENIZER, 24, ReadingSettings()
+        "squad", tiny_questions(tmp_path, "Ada met Bob. Ada left.", {"who?": "Ada"}), TOKENIZER, tiny_answers(24)
     )
     (window,) = task.examples("dev")
     scores = np.zeros((len(window.ids), 2))

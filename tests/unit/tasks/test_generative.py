@@ -15,9 +15,17 @@ from retrace.finetuning.run import fine_tune
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model, read_model
 from retrace.tasks.question_answering.generative import UNASKED, GenerativeTask, Generator
-from retrace.tasks.question_answering.settings import AnswerSettings, ReadingSettings
+from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.training.settings import OptimizerSettings
-from tests.tiny import MASKED_FAMILIES, tiny_config, tiny_device, tiny_pretrained, tiny_questions, tiny_tokenizer
+from tests.tiny import (
+    MASKED_FAMILIES,
+    tiny_answers,
+    tiny_config,
+    tiny_device,
+    tiny_pretrained,
+    tiny_questions,
+    tiny_tokenizer,
+)
 
 TOKENIZER = tiny_tokenizer()
 GUILD = "The guild of weavers was founded by Ada Lund in the year 1601."
@@ -31,8 +39,8 @@ BY_HEART = {
 def _task(
     folder: Path, asked: dict[str, str], max_length: int = 64, context: str = GUILD, **settings: Any
 ) -> GenerativeTask:
-    reading = ReadingSettings(answers="generative", **{"max_answer_length": 8, **settings})
-    return GenerativeTask("squad", tiny_questions(folder, context, asked), TOKENIZER, max_length, reading)
+    reading = tiny_answers(max_length, answers="generative", max_answer_length=8).model_copy(update=settings)
+    return GenerativeTask("squad", tiny_questions(folder, context, asked), TOKENIZER, reading)
 
 
 def _tokens(text: str) -> list[int]:
@@ -149,7 +157,7 @@ def test_a_tiny_model_learns_questions_by_heart(tmp_path: Path) -> None:
 def test_masked_families_cannot_generate(tmp_path: Path, family: str) -> None:
     base, reading = (
         tiny_pretrained(tmp_path, family),
-        AnswerSettings(lr=0.01, epochs=1, batch_size=2, max_length=64, answers="generative"),
+        tiny_answers(64, answers="generative"),
     )
     message = f"news.answers: generative is not allowed with family: {family}; expected one of llama"
     with pytest.raises(InputError, match=message):
@@ -164,8 +172,9 @@ def test_answers_that_leave_nothing_to_read_are_an_error(tmp_path: Path) -> None
 
 
 def test_question_match_is_for_spans() -> None:
+    squad = {"lr": 0.01, "epochs": 1, "batch_size": 2, "max_length": 64}
     with pytest.raises(InputError, match=r"squad\.question_match: true is not allowed; it needs answers: extractive"):
-        build(ReadingSettings, {"squad": {"answers": "generative", "question_match": True}}, "squad")
+        build(AnswerSettings, {"squad": {**squad, "answers": "generative", "question_match": True}}, "squad")
 
 
 NEVER, PAD, MOST = 4, 0, 8

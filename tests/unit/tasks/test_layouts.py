@@ -10,11 +10,10 @@ from retrace.datasets.squad import Answer, Question
 from retrace.tasks.classification import Classification
 from retrace.tasks.question_answering.extractive import COMMON, NONE, RARE, ExtractiveTask, best_span
 from retrace.tasks.question_answering.generative import UNASKED, GenerativeTask
-from retrace.tasks.question_answering.settings import ReadingSettings
 from retrace.tasks.question_answering.windows import window_questions
 from retrace.tokens.tokenizer import load_tokenizer
 from tests.hub.content.models import LLAMA, published_models, write_model
-from tests.tiny import tiny_questions, tiny_sentences
+from tests.tiny import tiny_answers, tiny_questions, tiny_sentences
 
 CONTEXT = " The guild of weavers  was founded by Ada Lund, in 1601; café and naïve. "
 ASKED = "Who founded the guild?"
@@ -71,8 +70,8 @@ def test_sentences_are_what_transformers_makes_of_them(tmp_path: Path, name: str
 @every_layout
 def test_words_of_the_question_are_found_in_the_passage(tmp_path: Path, name: str) -> None:
     tokenizer = load_tokenizer(write_model(tmp_path / "model", name))
-    source, settings = tiny_questions(tmp_path, CONTEXT, {ASKED: "Ada Lund"}), ReadingSettings(question_match=True)
-    (window,) = ExtractiveTask("squad", source, tokenizer, 120, settings).examples("dev")
+    source, settings = tiny_questions(tmp_path, CONTEXT, {ASKED: "Ada Lund"}), tiny_answers(120, question_match=True)
+    (window,) = ExtractiveTask("squad", source, tokenizer, settings).examples("dev")
     found = {
         CONTEXT[window.spans[token, 0] : window.spans[token, 1]]
         for token in np.flatnonzero((window.match >= COMMON) & (window.match <= RARE))
@@ -88,8 +87,8 @@ def _pieces(words: str) -> list[str]:
 
 def test_llamas_prompts_and_answers_are_running_text(tmp_path: Path) -> None:
     tokenizer = load_tokenizer(write_model(tmp_path / "model", LLAMA))
-    reading = ReadingSettings(answers="generative", max_answer_length=12)
-    task = GenerativeTask("squad", tiny_questions(tmp_path, CONTEXT, {ASKED: "Ada Lund"}), tokenizer, 120, reading)
+    reading = tiny_answers(120, answers="generative", max_answer_length=12)
+    task = GenerativeTask("squad", tiny_questions(tmp_path, CONTEXT, {ASKED: "Ada Lund"}), tokenizer, reading)
     (example,) = task.examples("train")
     prompt = tokenizer.decode(example.ids.tolist(), skip_special_tokens=False)
     assert prompt == f"<|begin_of_text|>{CONTEXT} Question: {ASKED} Answer:"
@@ -98,5 +97,5 @@ def test_llamas_prompts_and_answers_are_running_text(tmp_path: Path) -> None:
     assert labels[labels != UNASKED].tolist() == example.answer
     assert len(example.ids) + reading.max_answer_length <= 120
     long = tiny_questions(tmp_path / "long", CONTEXT * 5, {ASKED: "Ada Lund"})
-    (cut,) = GenerativeTask("squad", long, tokenizer, 60, reading).examples("dev")
+    (cut,) = GenerativeTask("squad", long, tokenizer, reading.model_copy(update={"max_length": 60})).examples("dev")
     assert len(cut.ids) + reading.max_answer_length == 60  # no token of room is left

@@ -10,9 +10,8 @@ from retrace.finetuning.task import Task
 from retrace.models.heads import make_model, objective_of, takes_segments
 from retrace.tasks.classification import Classification
 from retrace.tasks.question_answering.extractive import ExtractiveTask
-from retrace.tasks.question_answering.settings import ReadingSettings
 from tests.counting import Dispatched
-from tests.tiny import FAMILIES, tiny_config, tiny_questions, tiny_sentences, tiny_tokenizer
+from tests.tiny import FAMILIES, tiny_answers, tiny_config, tiny_questions, tiny_sentences, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 TEXTS = ["the ale was stale\t0", "the songs were charming and the hall was full .\t1", "the river\t1"]
@@ -23,7 +22,7 @@ ASKED = {"who?": "Ada Lund", "in the year of the guild?": "1601", "what was it t
 def _task(name: str, folder: Path, family: str) -> Task[Any]:
     config = tiny_config(family, TOKENIZER)
     if name == "squad":
-        return ExtractiveTask("squad", tiny_questions(folder, CONTEXT, ASKED), TOKENIZER, 60, ReadingSettings())
+        return ExtractiveTask("squad", tiny_questions(folder, CONTEXT, ASKED), TOKENIZER, tiny_answers(60))
     source, causal = tiny_sentences(folder, ["sentence\tlabel", *TEXTS]), objective_of(config) == "causal"
     return Classification("sst2", source, TOKENIZER, 32, takes_segments(config), causal)
 

@@ -9,7 +9,7 @@ from retrace.core.errors import InputError
 from retrace.tokens import blocks
 from retrace.tokens.blocks import cut_blocks, find_documents, open_stream, write_stream
 from retrace.tokens.settings import TokenizerSettings
-from retrace.tokens.tokenizer import Vocabulary, load_tokenizer, token_id, train_tokenizer
+from retrace.tokens.tokenizer import SubwordTokenizer, load_tokenizer, token_id, train_tokenizer
 from tests.hub.content import tokenizers
 
 MARKS = st.sampled_from(["[CLS]", "[SEP]", "[PAD]", "<unk>", "[UNK]", "one", " ", "\n", "\U0001f600", "##two"])
@@ -43,7 +43,7 @@ def test_unknown_tokens_are_counted_where_there_are_any(tmp_path: Path) -> None:
 def test_numbers_of_tokens_take_no_more_bytes_than_they_need(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, kind: type
 ) -> None:
-    monkeypatch.setattr(Vocabulary, "of", lambda tokenizer: Vocabulary(size, 0, 1, 2, 3, 4))
+    monkeypatch.setattr(SubwordTokenizer, "size", size)
     write_stream(tmp_path / "s.npy", TOKENIZER, TEXT[:1])
     assert open_stream(tmp_path / "s.npy").dtype == kind
 

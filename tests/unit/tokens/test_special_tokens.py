@@ -45,7 +45,8 @@ def test_the_files_name_special_tokens_and_documents_have_both_ends_whatever_the
     form = tokenizer.pair_format
     before, between, after = ([str(tokenizer.id_to_token(i)) for i in ids] for ids in vars(form).values())
     assert " ".join([*before, "a", *between, "b", *after]) == pair
-    assert len(form) == len(pair.split()) - 2
+    assert tokenizer.num_special_tokens_to_add(True) == len(pair.split()) - 2
+    assert tokenizer.num_special_tokens_to_add(False) == len(tokenizer.encode("").ids)
     (document,) = tokenizer.encode_documents(["the guild of weavers"])
     inner = tokenizer.encode("the guild of weavers", add_special_tokens=False).ids
     assert document == [tokenizer.token_to_id(special.begin), *inner, tokenizer.token_to_id(special.end)]

@@ -11,12 +11,11 @@ from retrace.core.settings import build
 from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.tokenizer import (
     SubwordTokenizer,
-    closing_tokens,
-    continuing_tokens,
     load_tokenizer,
     save_tokenizer,
     token_id,
     train_tokenizer,
+    word_edges,
 )
 from tests import tiny
 from tests.toy import ROOT
@@ -79,7 +78,7 @@ def test_what_occurs_twice_is_merged_and_what_occurs_once_is_not(kind, size: int
 
 
 def test_a_vocabulary_has_more_than_the_special_tokens() -> None:
-    message = r"tokenizer\.vocab_size: 5 is not allowed; expected more than 5, the special tokens"
+    message = r"tokenizer\.vocab_size: 5 is not allowed; expected a whole number above 5"
     with pytest.raises(InputError, match=message):
         build(TokenizerSettings, {"tokenizer": {"vocab_size": 5}}, "tokenizer")
     assert build(TokenizerSettings, {"tokenizer": {"vocab_size": 6}}, "tokenizer").vocab_size == 6
@@ -102,7 +101,7 @@ def test_a_special_token_spelt_out_in_a_text_is_text(tmp_path: Path, kind, size:
         assert tokenizer.encode(text).ids == ids
         assert tokenizer.encode(text, "the fox").ids[: len(ids)] == ids
         assert [token.number for token in tokenizer.located(text)] == ids[1:-1]
-        assert tokenizer.encode_batch_fast([text])[0].ids == ids
+        assert tokenizer.encode_batch([text])[0].ids == ids
 
 
 def test_a_given_tokenizer_may_not_call_its_tokens_special(tmp_path: Path) -> None:
@@ -133,7 +132,7 @@ def test_tokens_stand_where_their_text_does(kind, size: int) -> None:
 
 def _words(tokenizer: SubwordTokenizer, text: str) -> list[str]:
     """The text cut at each place at which a word begins."""
-    continues, closes = continuing_tokens(tokenizer), closing_tokens(tokenizer)
+    continues, closes = word_edges(tokenizer)
     words, before = [""], True
     for token in tokenizer.located(text):
         if before or not continues[token.number]:
@@ -157,11 +156,11 @@ def test_a_character_of_several_tokens_is_in_one_word() -> None:
     tokens = {token.number for token in tokenizer.located("xáx")}
     assert len(tokens) > 3
     assert len({token.start for token in tokenizer.located("xáx")}) == 3
-    continues = continuing_tokens(tokenizer)
+    continues, _ = word_edges(tokenizer)
     assert [continues[token.number] for token in tokenizer.located("xáx")][2:] == [True] * 3
 
 
 def test_white_space_changes_nothing_about_wordpiece() -> None:
     tokenizer = train_tokenizer(TokenizerSettings(kind="wordpiece", vocab_size=60), lambda: TEXT, "k")
-    assert not any(closing_tokens(tokenizer))
+    assert not any(word_edges(tokenizer)[1])
     assert _words(tokenizer, "the fox\njumps") == ["the", "fox", "jumps"]

@@ -29,7 +29,7 @@ from retrace.perplexity.losses import Passage, document_losses, pseudo_losses, s
 from retrace.perplexity.measures import perplexities
 from retrace.pretraining.settings import PretrainParams, PretrainSettings
 from retrace.tokens.settings import TokenizerSettings
-from retrace.tokens.tokenizer import Vocabulary, closing_tokens, continuing_tokens, token_id, train_tokenizer
+from retrace.tokens.tokenizer import Vocabulary, token_id, train_tokenizer, word_edges
 from retrace.training.loop import Epoch, Run, train
 from retrace.training.optimizer import Muon, make_optimizers, rate_factor, set_rate
 from retrace.training.settings import OptimizerSettings
@@ -104,7 +104,7 @@ def test_words_are_masked_as_a_whole(length: int, rate: float, seed: int) -> Non
 def test_a_word_after_a_line_break_is_masked_without_the_one_before() -> None:
     lines = ["the river of the town .\nthe ale\tof the hall"] * 60
     tokenizer = train_tokenizer(TokenizerSettings(kind="bpe", vocab_size=282), lambda: lines, "k")
-    continues, closes = (torch.tensor(found(tokenizer)) for found in (continuing_tokens, closing_tokens))
+    continues, closes = map(torch.tensor, word_edges(tokenizer))
     ids = torch.tensor(tokenizer.encode_documents(lines))
     masking = Masking(0.3, continues=continues, closes=closes)
     chosen = mask_blocks(ids, masking, Vocabulary.of(tokenizer), seeded(0, "masks")).labels != IGNORED

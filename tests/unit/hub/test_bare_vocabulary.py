@@ -9,7 +9,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from retrace.core.errors import InputError
-from retrace.tokens.bare_vocabulary import VOCABULARIES, make_tokenizer
+from retrace.hub.checkpoint import VOCABULARIES, make_tokenizer
 from retrace.tokens.tokenizer import load_tokenizer
 from tests.hub.content.models import BERT, ROBERTA, write_model
 
