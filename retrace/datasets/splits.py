@@ -9,7 +9,6 @@ import unicodedata
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeVar
@@ -63,17 +62,17 @@ def given_away(texts: Sequence[Words], training: Sequence[Words]) -> np.ndarray:
 
     A contained training text counts only if it has LONG words or more. A text without words never counts.
     """
-    index = PhraseIndex.of([*training, *texts])
-    places_before = np.append(0, np.cumsum(index.owners < len(training)))  # how many of them are in training texts
-    held = np.zeros(len(index.owners), dtype=np.int64)  # by place: length of the longest training text starting there
-    inside = np.zeros(len(index.lengths), dtype=bool)
-    for row in sorted(index.ranges, key=lambda row: index.lengths[row]):
-        first, last = index.ranges[row]
+    owners, ranges, lengths = phrase_index([*training, *texts])
+    places_before = np.append(0, np.cumsum(owners < len(training)))  # how many of them are in training texts
+    held = np.zeros(len(owners), dtype=np.int64)  # by place: length of the longest training text starting there
+    inside = np.zeros(len(lengths), dtype=bool)
+    for row in sorted(ranges, key=lambda row: lengths[row]):
+        first, last = ranges[row]
         inside[row] = places_before[last] > places_before[first]
-        if row < len(training) and index.lengths[row] >= LONG:
-            held[first:last] = index.lengths[row]
-    half = (held > 0) & (2 * held >= index.lengths[index.owners])
-    inside[index.owners[half]] = True
+        if row < len(training) and lengths[row] >= LONG:
+            held[first:last] = lengths[row]
+    half = (held > 0) & (2 * held >= lengths[owners])
+    inside[owners[half]] = True
     return inside[len(training) :]
 
 
@@ -116,28 +115,23 @@ def count_overlaps(
     return shared, counts, findings
 
 
-@dataclass(frozen=True)
-class PhraseIndex:
-    """A suffix array of several texts: all places, sorted by the words that follow, so that equal phrases adjoin."""
+def phrase_index(texts: Sequence[Words]) -> tuple[np.ndarray, dict[int, tuple[int, int]], np.ndarray]:
+    """A suffix array of texts: the places of all words, sorted by the words that follow, so that equal phrases adjoin.
 
-    owners: np.ndarray  # the number of the text that each place is in
-    ranges: dict[int, tuple[int, int]]  # of each text that has words: first and end of the places where it occurs
-    lengths: np.ndarray  # of the texts, in words
-
-    @classmethod
-    def of(cls, texts: Sequence[Words]) -> "PhraseIndex":
-        """The index of these texts."""
-        numbers: dict[str, int] = {}
-        encoded = [array("i", (numbers.setdefault(word, len(numbers) + 1) for word in text)) for text in texts]
-        words = array("i")
-        for text in encoded:
-            words.extend(text)
-            words.append(0)  # ends the text
-        lengths = np.array([len(text) for text in texts], dtype=np.int64)
-        order = _sorted_places(np.array(words, dtype=np.int64), int(lengths.max(initial=1)))
-        places = array("i", order.astype(np.int32).tobytes())
-        ranges = {row: _range(places, words, text) for row, text in enumerate(encoded) if text}
-        return cls(np.repeat(np.arange(len(texts)), lengths + 1)[order], ranges, lengths)
+    Returns the number of the text that each place is in, (P,); of each text that has words, first and end of the places
+    where it occurs; and the texts' lengths in words, (N,).
+    """
+    numbers: dict[str, int] = {}
+    encoded = [array("i", (numbers.setdefault(word, len(numbers) + 1) for word in text)) for text in texts]
+    words = array("i")
+    for text in encoded:
+        words.extend(text)
+        words.append(0)  # ends the text
+    lengths = np.array([len(text) for text in texts], dtype=np.int64)
+    order = _sorted_places(np.array(words, dtype=np.int64), int(lengths.max(initial=1)))
+    places = array("i", order.astype(np.int32).tobytes())
+    ranges = {row: _range(places, words, text) for row, text in enumerate(encoded) if text}
+    return np.repeat(np.arange(len(texts)), lengths + 1)[order], ranges, lengths
 
 
 def _range(places: "array[int]", words: "array[int]", text: "array[int]") -> tuple[int, int]:
@@ -190,20 +184,20 @@ def groups_of(texts: Sequence[Words]) -> list[int]:
     in its group.
     """
     numbers = {words: number for number, words in enumerate(dict.fromkeys(texts))}
-    index = PhraseIndex.of(list(numbers))
-    changes = np.zeros(len(index.owners) + 1, dtype=np.int64)
-    for row, (first, last) in index.ranges.items():
-        if index.lengths[row] >= LONG:
+    owners, ranges, lengths = phrase_index(list(numbers))
+    changes = np.zeros(len(owners) + 1, dtype=np.int64)
+    for row, (first, last) in ranges.items():
+        if lengths[row] >= LONG:
             changes[first] += 1
             changes[last - 1] -= 1
     tied = np.flatnonzero(np.cumsum(changes) > 0)  # places where the same long text occurs as at the next one
-    pairs = index.owners[tied], index.owners[tied + 1]
+    pairs = owners[tied], owners[tied + 1]
     graph = coo_array((np.ones(len(tied), dtype=bool), pairs), shape=(len(numbers), len(numbers)))
     groups = connected_components(graph, directed=False)[1].astype(np.int64)
     for length in range(LONG - 1, 0, -1):  # the longest first, as they may contain shorter ones
-        for row in np.flatnonzero(index.lengths == length).tolist():
-            owners = index.owners[slice(*index.ranges[row])]
-            holders = groups[owners[owners != row]]
+        for row in np.flatnonzero(lengths == length).tolist():
+            there = owners[slice(*ranges[row])]
+            holders = groups[there[there != row]]
             if len(holders):
                 groups[row] = holders[0] if (holders == holders[0]).all() else LOOSE
     return groups[[numbers[words] for words in texts]].tolist()
