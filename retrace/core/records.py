@@ -4,22 +4,14 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    SerializerFunctionWrapHandler,
-    ValidationError,
-    ValidationInfo,
-    model_serializer,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_serializer, model_validator
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_object, write_json
@@ -70,9 +62,9 @@ class Record(BaseModel):
         return {name: value for name, value in values.items() if name in cls.model_fields} | {cls.SPREAD: gathered}
 
     @model_serializer(mode="wrap")
-    def _spread(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _spread(self, as_fields: Callable[[Self], dict[str, Any]]) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for name, value in handler(self).items():
+        for name, value in as_fields(self).items():
             found |= value if name == self.SPREAD else {name: value}
         return found
 

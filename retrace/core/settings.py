@@ -44,8 +44,6 @@ Precision = Literal["auto", "fp32", "bf16"]  # auto: bf16 where the hardware is 
 DataSource = Literal["sample", "files", "hub"]
 MaskReplacement = Literal["mask", "80-10-10"]
 
-SHORTEST_PAIR = 16  # tokens; shorter blocks or documents hold no two sentences
-
 
 class Section(BaseModel):
     """Keys and values under one key; unknown keys are errors, and only whole numbers are converted, to float."""

@@ -19,9 +19,9 @@ from torch.nn import functional
 from retrace.compute.device import Device
 from retrace.compute.tensors import mask_of, padded, rounded_up, seeded
 from retrace.core.errors import InputError
-from retrace.core.settings import SHORTEST_PAIR
 from retrace.objectives.language_modelling import IGNORED, Inputs, LabelledBatch, Masking, mask_blocks
 from retrace.tokens.blocks import find_documents
+from retrace.tokens.settings import SHORTEST_PAIR
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
 SPECIALS = 3  # [CLS] and two [SEP]

@@ -4,18 +4,9 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from retrace.core.settings import (
-    SHORTEST_PAIR,
-    Count,
-    MaskReplacement,
-    Params,
-    Positive,
-    Precision,
-    Section,
-    Seed,
-    require,
-)  # fmt: skip
+from retrace.core.settings import Count, MaskReplacement, Params, Positive, Precision, Section, Seed, require
 from retrace.models.settings import ModelSettings
+from retrace.tokens.settings import SHORTEST_PAIR
 from retrace.training.settings import OptimizerSettings
 
 
@@ -43,14 +34,10 @@ class PretrainSettings(Section):
 
     @model_validator(mode="after")
     def _pairs_fit(self) -> Self:
-        require(
-            not (self.intra_document_attention and self.next_sentence),
-            "intra_document_attention", True, "pairs of sentences (next_sentence) share no block",
-        )  # fmt: skip
-        require(
-            not self.next_sentence or self.block_size >= SHORTEST_PAIR,
-            "block_size", self.block_size, f"expected at least {SHORTEST_PAIR} with next_sentence",
-        )  # fmt: skip
+        go_together = not (self.intra_document_attention and self.next_sentence)
+        require(go_together, "intra_document_attention", True, "pairs of sentences (next_sentence) share no block")
+        has_room = not self.next_sentence or self.block_size >= SHORTEST_PAIR
+        require(has_room, "block_size", self.block_size, f"expected at least {SHORTEST_PAIR} with next_sentence")
         return self
 
 
@@ -68,18 +55,11 @@ class PretrainParams(Params):
 
     @model_validator(mode="after")
     def _go_together(self) -> Self:
-        recipe, checkpoint = self.pretrain, self.model.checkpoint
-        require(
-            recipe.epochs > 0 or checkpoint is not None,
-            "pretrain.epochs", 0, "expected 1 or more with model.checkpoint: null, as nothing else trains the weights",
-        )  # fmt: skip
-        require(
-            recipe.max_lr is None or self.lr <= recipe.max_lr,
-            "lr", self.lr, f"expected at most pretrain.max_lr ({recipe.max_lr})",
-        )  # fmt: skip
-        longest = self.model.max_positions
-        require(
-            checkpoint is not None or recipe.block_size <= longest,
-            "pretrain.block_size", recipe.block_size, f"expected at most model.max_positions ({longest})",
-        )  # fmt: skip
+        recipe, is_given, longest = self.pretrain, self.model.checkpoint is not None, self.model.max_positions
+        needed = "expected 1 or more with model.checkpoint: null, as nothing else trains the weights"
+        require(recipe.epochs > 0 or is_given, "pretrain.epochs", 0, needed)
+        is_low = recipe.max_lr is None or self.lr <= recipe.max_lr
+        require(is_low, "lr", self.lr, f"expected at most pretrain.max_lr ({recipe.max_lr})")
+        fits, allowed = is_given or recipe.block_size <= longest, f"expected at most model.max_positions ({longest})"
+        require(fits, "pretrain.block_size", recipe.block_size, allowed)
         return self

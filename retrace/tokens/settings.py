@@ -7,6 +7,8 @@ from pydantic import Field
 
 from retrace.core.settings import DataSource, Params, Section
 
+SHORTEST_PAIR = 16  # tokens; shorter blocks or documents hold no two sentences
+
 
 @dataclass(frozen=True)
 class SpecialTokens:

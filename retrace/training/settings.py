@@ -33,8 +33,6 @@ class OptimizerSettings(Section):
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        require(
-            self.warmup_ratio <= self.decay_start,
-            "decay_start", self.decay_start, f"expected at least warmup_ratio ({self.warmup_ratio})",
-        )  # fmt: skip
+        allowed = f"expected at least warmup_ratio ({self.warmup_ratio})"
+        require(self.warmup_ratio <= self.decay_start, "decay_start", self.decay_start, allowed)
         return self
