@@ -24,7 +24,7 @@ from beside import seconds_in_turn, write_result
 from retrace.cli.main import print_table
 from retrace.compute.device import Device, open_device
 from retrace.models.settings import ModelSettings
-from retrace.objectives.language_modelling import BlockModelling, Masking, mask_blocks, next_tokens
+from retrace.objectives.language_modelling import BlockModelling, Masking
 from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.checkpoint import STATE, Checkpointer, Position
 from retrace.training.loop import Run, _shares
@@ -44,7 +44,7 @@ def main() -> None:
             found[f"{family}, {kind}"] = counted(family, kind, Path(folder), device)
     columns = ["model, head", *next(iter(found.values()))]
     print_table(columns, [(name, *map(str, figures.values())) for name, figures in found.items()])
-    drawing = {name: round(milliseconds(drawn(label)), 2) for name, label in LABELS.items()}
+    drawing = {name: round(milliseconds(drawn(masking)), 2) for name, masking in MASKINGS.items()}
     for name, each in drawing.items():
         print(f"drawing {BATCH} × {BLOCK} tokens, {name}: {each} ms")
     write_result("engine", {"updates": found, "milliseconds_to_draw": drawing})
@@ -83,19 +83,15 @@ def checkpoint(run: Run[Any, Any], folder: Path) -> int:
     return state.stat().st_size
 
 
-def drawn(label: Any) -> Callable[[], object]:
+def drawn(masking: Masking | None) -> Callable[[], object]:
     """Draws the next batch of random text."""
     generator = torch.Generator().manual_seed(0)
     stream = torch.randint(5, VOCABULARY.size, (BLOCK * BATCH * (DRAWN + 2),), generator=generator).numpy()
-    batches = BlockModelling(stream.astype("uint16"), BLOCK, BATCH, label, 0).batches(1)
+    batches = BlockModelling(stream.astype("uint16"), VOCABULARY, BLOCK, BATCH, masking, 0).batches(1)
     return lambda: next(batches)
 
 
-LABELS: dict[str, Any] = {
-    "masked": lambda blocks, generator: mask_blocks(blocks, Masking(0.15), VOCABULARY, generator),
-    "masked as BERT's": lambda blocks, generator: mask_blocks(blocks, Masking(0.15, "80-10-10"), VOCABULARY, generator),
-    "next tokens": lambda blocks, _: next_tokens(blocks, VOCABULARY),
-}
+MASKINGS = {"masked": Masking(0.15), "masked as BERT's": Masking(0.15, "80-10-10"), "next tokens": None}
 
 
 def milliseconds(action: Callable[[], object]) -> float:

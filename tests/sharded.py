@@ -14,15 +14,7 @@ from transformers import PreTrainedConfig
 from retrace.compute.device import Device
 from retrace.compute.sharding import full_tensor, gather_weights, load_weights, local_shard, to_device
 from retrace.models.language_model import make_language_model
-from retrace.objectives.language_modelling import (
-    BlockModelling,
-    LabelledBatch,
-    Masking,
-    mask_blocks,
-    masked_batches,
-    mean_loss,
-    next_tokens,
-)
+from retrace.objectives.language_modelling import BlockModelling, Masking, masked_batches, mean_loss
 from retrace.objectives.next_sentence import PairModelling, relation_accuracy
 from retrace.perplexity.losses import Passage, pseudo_losses
 from retrace.tokens.tokenizer import Vocabulary
@@ -66,12 +58,8 @@ def start(
     if pairs:
         model = to_device(make_language_model(config, 0, attention, pairs=True), device)
         return model, PairModelling(STREAM, TOKENIZER, 32, 8, masking, 1)
-
-    def label(blocks: Tensor, draws: torch.Generator) -> LabelledBatch:
-        return next_tokens(blocks, VOCABULARY) if family == "llama" else mask_blocks(blocks, masking, VOCABULARY, draws)
-
     model = to_device(make_language_model(config, 0, attention), device)
-    return model, BlockModelling(STREAM, 32, 8, label, 1)
+    return model, BlockModelling(STREAM, VOCABULARY, 32, 8, None if family == "llama" else masking, 1)
 
 
 def held(kind: Literal["muon", "adamw"], device: Device) -> int:

@@ -81,16 +81,28 @@ class HeldOut(LabelledBatch):
     places: Tensor  # (B, T), the labels' positions in the stream
 
 
-Label = Callable[[Tensor, torch.Generator], LabelledBatch]
 Answers = Callable[[Tensor, Tensor], Tensor]  # the forward pass of a `LanguageModel`
 
 
-class BlockModelling:
-    """The pretraining objective: blocks at a random offset each epoch, with new labels."""
+@dataclass(frozen=True)
+class Masking:
+    """Which tokens are masked, and how."""
 
-    def __init__(self, stream: np.ndarray, block: int, batch_size: int, label: Label, seed: int) -> None:
-        self._stream, self._block, self._batch, self._label, self._seed = stream, block, batch_size, label, seed
-        self.steps = max(1, (len(cut_blocks(stream, block)) - 1) // batch_size)
+    rate: float  # share of a block's tokens
+    mask_replacement: MaskReplacement = "mask"
+    continues: Tensor | None = None  # (V,), whether a token continues a word; if given, whole words are masked
+    closes: Tensor | None = None  # (V,), whether a word begins after a token, whatever follows
+
+
+class BlockModelling:
+    """The pretraining objective: blocks at a random offset each epoch, masked anew or, without `masking`, causal."""
+
+    def __init__(
+        self, stream: np.ndarray, vocabulary: Vocabulary, block: int, batch: int, masking: Masking | None, seed: int
+    ) -> None:
+        self._stream, self._vocabulary, self._block, self._batch = stream, vocabulary, block, batch
+        self._masking, self._seed = masking, seed
+        self.steps = max(1, (len(cut_blocks(stream, block)) - 1) // batch)
 
     def batches(self, epoch: int) -> Iterator[LabelledBatch]:
         """The epoch's batches, on the host."""
@@ -100,7 +112,11 @@ class BlockModelling:
         order = torch.randperm(len(blocks), generator=generator).numpy()
         for step in range(self.steps):
             rows = np.sort(order[step * self._batch : (step + 1) * self._batch])
-            yield self._label(torch.from_numpy(blocks[rows].astype(np.int64)), generator)
+            chosen = torch.from_numpy(blocks[rows].astype(np.int64))
+            if self._masking is None:
+                yield next_tokens(chosen, self._vocabulary)
+            else:
+                yield mask_blocks(chosen, self._masking, self._vocabulary, generator)
 
     def targets(self, batch: LabelledBatch) -> int:
         """The number of targets."""
@@ -172,16 +188,6 @@ def sliding_batches(
                 known = starts[first + row - 1] + block - start  # tokens also in the window before
                 labelled.labels[row, : max(0, known - 1)] = IGNORED
         yield HeldOut(labelled.ids, labelled.labels, torch.tensor(rows)[:, None] + torch.arange(1, blocks.shape[1] + 1))
-
-
-@dataclass(frozen=True)
-class Masking:
-    """Which tokens are masked, and how."""
-
-    rate: float  # share of a block's tokens
-    mask_replacement: MaskReplacement = "mask"
-    continues: Tensor | None = None  # (V,), whether a token continues a word; if given, whole words are masked
-    closes: Tensor | None = None  # (V,), whether a word begins after a token, whatever follows
 
 
 def mask_id(vocabulary: Vocabulary) -> int:

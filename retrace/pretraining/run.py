@@ -7,23 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from retrace.compute.device import Device
 from retrace.compute.sharding import to_device
 from retrace.core.errors import InputError
 from retrace.models.heads import make_config
 from retrace.models.language_model import LanguageModel, PairModel, continue_model, make_language_model
-from retrace.objectives.language_modelling import (
-    BlockModelling,
-    LabelledBatch,
-    Masking,
-    mask_blocks,
-    masked_batches,
-    mean_loss,
-    next_tokens,
-    sliding_batches,
-)
+from retrace.objectives.language_modelling import BlockModelling, Masking, masked_batches, mean_loss, sliding_batches
 from retrace.objectives.next_sentence import PairModelling, relation_accuracy
 from retrace.pretraining.settings import PretrainParams, PretrainSettings
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, word_edges
@@ -43,13 +33,8 @@ def load(
     sizes, masking = (recipe.block_size, recipe.batch_size), _masking(recipe, tokenizer)
     if isinstance(model, PairModel):
         return model, PairModelling(stream, tokenizer, *sizes, masking, params.seed)
-
-    def label(blocks: Tensor, generator: torch.Generator) -> LabelledBatch:
-        if model.objective == "causal":
-            return next_tokens(blocks, vocabulary)
-        return mask_blocks(blocks, masking, vocabulary, generator)
-
-    return model, BlockModelling(stream, *sizes, label, params.seed)
+    masking = None if model.objective == "causal" else masking
+    return model, BlockModelling(stream, vocabulary, *sizes, masking, params.seed)
 
 
 def validation(

@@ -4,16 +4,17 @@ import numpy as np
 import torch
 
 from retrace.objectives.language_modelling import IGNORED, BlockModelling, LabelledBatch
-from tests.tiny import tiny_device
+from retrace.tokens.tokenizer import Vocabulary
+from tests.tiny import tiny_device, tiny_tokenizer
 
 
-def _unlabelled(blocks: torch.Tensor, generator: torch.Generator) -> LabelledBatch:
-    return LabelledBatch(blocks, blocks)
+def _causal(stream: np.ndarray, block: int, batch_size: int) -> BlockModelling:
+    return BlockModelling(stream, Vocabulary.of(tiny_tokenizer()), block, batch_size, None, 1)
 
 
 def test_every_batch_is_full_wherever_the_epoch_begins() -> None:
     """Eight blocks fit the stream, and seven from any place but its beginning: one batch of four, not two."""
-    objective = BlockModelling(np.arange(8 * 5), 5, 4, _unlabelled, 1)
+    objective = _causal(np.arange(8 * 5), 5, 4)
     assert objective.steps == 1
     for epoch in range(20):
         (batch,) = objective.batches(epoch)
@@ -21,12 +22,12 @@ def test_every_batch_is_full_wherever_the_epoch_begins() -> None:
         assert torch.equal(batch.ids, starts[:, None] + torch.arange(5))
         assert starts.tolist() == sorted(set(starts.tolist()))  # in the order of the file, each once
         assert (starts % 5).unique().numel() == 1
-    assert BlockModelling(np.arange(9 * 5), 5, 4, _unlabelled, 1).steps == 2
+    assert _causal(np.arange(9 * 5), 5, 4).steps == 2
 
 
 def test_an_epoch_begins_anywhere_that_leaves_a_block() -> None:
     for tokens, places in ((32, {0}), (33, {0}), (36, {0, 1, 2, 3}), (99, set(range(32)))):
-        objective = BlockModelling(np.arange(tokens), 32, 1, _unlabelled, 1)
+        objective = _causal(np.arange(tokens), 32, 1)
         found = {int(batch.ids[0, 0]) % 32 for epoch in range(400) for batch in objective.batches(epoch)}
         assert found == places
 
