@@ -17,6 +17,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -96,7 +97,7 @@ class Checkpointer:
         self._locks: dict[Path, TextIO] = {}  # by folder; held by the main process for all
         self._elsewhere: Path | None = None  # where to resume from checkpoints of other hardware
         if device.is_main:
-            self._folder, self._locks[self._folder] = _free_place(self._folder)
+            self._folder = self._free_place()
             if is_true("RETRACE_RESUME_ANYWHERE"):
                 ahead = [folder for folder in self._others() if _last_step(folder) > _last_step(self._folder)]
                 self._elsewhere = next(filter(self._take, ahead), None)
@@ -131,12 +132,10 @@ class Checkpointer:
 
         Raises what writing the previous checkpoint raised, such as OSError on a full disk.
         """
-        generators = gather_object([_generators(self._device)])
         tensors = {f"model/{name}": weight for name, weight in gather_weights(model, only_trained=True).items()}
         tensors |= _optimizer_tensors(optimizers, self._device)
-        tensors |= {
-            f"generator/{rank}/{kind}": state for rank, of in enumerate(generators) for kind, state in of.items()
-        }
+        for states in gather_object([_generators(self._device)]):
+            tensors |= states
         if self._device.is_main:
             self.wait()
             copies = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}
@@ -204,6 +203,18 @@ class Checkpointer:
         for path in set(found).difference(last):  # older ones, and damaged ones of later updates
             shutil.rmtree(path, ignore_errors=True)
 
+    def _free_place(self) -> Path:
+        """Lock a folder that no other run uses, preferably one with checkpoints.
+
+        Workers of `dvc exp run --queue` share the folder of checkpoints, and two may do the same run.
+        """
+        first = self._folder
+        numbered = [first, *(first.with_name(f"{first.name}-{number}") for number in range(2, PLACES + 1))]
+        for place in sorted(numbered, key=lambda place: not any(place.glob("[0-9]*"))):
+            if self._take(place):
+                return place
+        raise InputError(f"{first}: {PLACES} processes are doing this run already")
+
     def _others(self) -> list[Path]:
         """The folders with checkpoints of the same run on other hardware, the most advanced first."""
         own = f"{self._same_run}.{_mark(self._hardware)}"
@@ -222,15 +233,12 @@ class Checkpointer:
 
     def _not_used(self) -> list[str]:
         """A message about a checkpoint of the same run on other hardware, where the bytes would differ."""
-        newest = [_checkpoints(folder)[-1] for folder in self._others()]
-        path = next((path for path in newest if find_damage(path) is None), None)
-        if path is None:
-            return []
-        there = read_json(path / PROGRESS)["hardware"]
-        return [
-            f"not resuming after step {int(path.name)}: saved on {there}; this is {self._hardware} "
-            "(RETRACE_RESUME_ANYWHERE=true resumes anyway)"
-        ]
+        for path in (_checkpoints(folder)[-1] for folder in self._others()):
+            if find_damage(path) is None:
+                where = f"saved on {read_json(path / PROGRESS)['hardware']}; this is {self._hardware}"
+                anyway = "(RETRACE_RESUME_ANYWHERE=true resumes anyway)"
+                return [f"not resuming after step {int(path.name)}: {where} {anyway}"]
+        return []
 
 
 def _tensors(file: Any, prefix: str) -> Iterator[tuple[str, Tensor]]:
@@ -266,32 +274,16 @@ def _hardware(device: Device) -> str:
     return ", ".join(filter(None, [where, processes, passes, compiler, precision, f"torch {torch.__version__}"]))
 
 
-def _free_place(first: Path) -> tuple[Path, TextIO]:
-    """A folder that no other run uses, preferably one with checkpoints, and its lock.
-
-    Workers of `dvc exp run --queue` share the folder of checkpoints, and two may do the same run.
-    """
-    numbered = [first, *(first.with_name(f"{first.name}-{number}") for number in range(2, PLACES + 1))]
-    for place in sorted(numbered, key=lambda place: not any(place.glob("[0-9]*"))):
-        lock = take(_lock_of(place))
-        if lock is not None:
-            return place, lock
-    raise InputError(f"{first}: {PLACES} processes are doing this run already")
-
-
 def _lock_of(place: Path) -> Path:
     return place.with_name(f"{place.name}.lock")
 
 
 def _seconds() -> float:
-    wanted = os.environ.get("RETRACE_SAVE_SECONDS", "")
-    try:
-        seconds = float(wanted) if wanted else SECONDS
-    except ValueError:
-        seconds = -1.0
-    if not seconds >= 0:
-        raise InputError(f"RETRACE_SAVE_SECONDS: {wanted!r} is not allowed; expected seconds, 0 or more")
-    return seconds
+    wanted = os.environ.get("RETRACE_SAVE_SECONDS") or str(SECONDS)
+    with suppress(ValueError):
+        if float(wanted) >= 0:
+            return float(wanted)
+    raise InputError(f"RETRACE_SAVE_SECONDS: {wanted!r} is not allowed; expected seconds, 0 or more")
 
 
 def find_damage(path: Path) -> Path | None:
@@ -325,8 +317,10 @@ def _load_optimizer(optimizer: Optimizer, saved: Iterable[tuple[str, Tensor]]) -
 
 def _generators(device: Device) -> dict[str, Tensor]:
     """The states of this process's generators that training draws from."""
-    states = {"cpu": torch.get_rng_state()}
-    return states | ({"cuda": torch.cuda.get_rng_state()} if device.torch_device.type == "cuda" else {})
+    states = {f"generator/{device.rank}/cpu": torch.get_rng_state()}
+    if device.torch_device.type == "cuda":
+        states[f"generator/{device.rank}/cuda"] = torch.cuda.get_rng_state()
+    return states
 
 
 def _set_generators(states: dict[str, Tensor], device: Device) -> None:
