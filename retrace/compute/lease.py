@@ -17,7 +17,7 @@ from typing import TextIO
 
 import psutil
 
-from retrace.core.guard import PAUSE, Holder, holder, take
+from retrace.core.guard import PAUSE, holder, take
 
 SHARED = "RETRACE_SHARE_GPUS"
 _leases: list[TextIO] = []  # open until the process ends
@@ -54,12 +54,9 @@ def visible_gpus() -> dict[str, str]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     found = {}
     for name in uuids if visible is None else visible.split(","):
+        meant = [uuid for place, uuid in enumerate(uuids) if name and (name == str(place) or uuid.startswith(name))]
         if name.startswith("MIG-"):  # a part of a GPU, which has a UUID of its own
             meant = [name]
-        else:
-            meant = (
-                uuids[int(name) :] if name.isdecimal() else [each for each in uuids if name and each.startswith(name)]
-            )
         if not meant:
             break  # CUDA ignores an unknown GPU and all after it
         found[name] = meant[0]
@@ -79,7 +76,7 @@ def _take_first(uuids: Sequence[str]) -> int:
             if lease is not None:
                 _leases.append(lease)
                 return place
-        busy = sorted({found.process for uuid in uuids if (found := _holder(uuid)) is not None})
+        busy = sorted({found.process for uuid in uuids if (found := holder(_lock_of(uuid))) is not None})
         if busy and not said:
             which = "a GPU" if len(uuids) > 1 else uuids[0]
             print(f"waiting for {which}: taken by processes {', '.join(map(str, busy))}", file=sys.stderr, flush=True)
@@ -91,15 +88,11 @@ def _lock_of(uuid: str) -> Path:
     return Path(tempfile.gettempdir()) / "retrace-gpus" / f"{uuid}.lock"
 
 
-def _holder(uuid: str) -> Holder | None:
-    return holder(_lock_of(uuid)) if _lock_of(uuid).exists() else None
-
-
 def _await_taken(uuid: str) -> None:
     """Wait until this process, or another of the same launcher, has taken a GPU."""
     while True:
         with suppress(psutil.NoSuchProcess):
-            other = _holder(uuid)
+            other = holder(_lock_of(uuid))
             if other is not None and psutil.Process(other.process).ppid() == os.getppid():
                 return
         time.sleep(PAUSE)

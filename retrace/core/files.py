@@ -26,15 +26,20 @@ _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # a surrogate, alone or in a p
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """Yield a path to write to; it becomes `path` on success and is removed on failure."""
-    temporary = _temporary(path)
+    """Yield a path to write to, a file or a folder; it becomes `path` on success and is removed on failure."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.partial")
     try:
         with _named(path, temporary):
             yield temporary
-            _flush(temporary)
+            for entry in (*sorted(temporary.rglob("*")), temporary):
+                _flush(entry)
+            if temporary.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
             temporary.replace(path)
             _flush(path.parent)
     finally:
+        shutil.rmtree(temporary, ignore_errors=True)
         with suppress(OSError):  # such as a read-only disk
             temporary.unlink()
 
@@ -45,22 +50,12 @@ def atomic_folder(path: Path, summed: bool = False) -> Iterator[Path]:
 
     With `summed`, it also gets `SUMS`.
     """
-    temporary = _temporary(path)
-    shutil.rmtree(temporary, ignore_errors=True)
-    try:
-        with _named(path, temporary):
-            temporary.mkdir()
-            yield temporary
-            if summed:
-                (temporary / SUMS).write_bytes(_sums(temporary, file_digests([temporary])))
-            for entry in sorted(temporary.rglob("*")):
-                _flush(entry)
-            _flush(temporary)
-            shutil.rmtree(path, ignore_errors=True)
-            temporary.replace(path)
-            _flush(path.parent)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with atomic_file(path) as temporary:
+        shutil.rmtree(temporary, ignore_errors=True)  # of a writer that was killed
+        temporary.mkdir()
+        yield temporary
+        if summed:
+            (temporary / SUMS).write_bytes(_sums(temporary, file_digests([temporary])))
 
 
 def file_digest(path: Path, kind: str = "sha256") -> str:
@@ -231,11 +226,6 @@ def _named(path: Path, temporary: Path) -> Iterator[None]:
             written = sum(file.stat().st_size for file in [temporary, *temporary.rglob("*")] if file.is_file())
             reason += f"; {size(written)} of it were written and {size(shutil.disk_usage(path.parent).free)} are free"
         raise OSError(number, reason, str(path)) from error
-
-
-def _temporary(path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path.with_name(f".{path.name}.partial")
 
 
 def _flush(path: Path) -> None:

@@ -64,8 +64,8 @@ def take(path: Path) -> TextIO | None:
 
 
 def holder(path: Path) -> Holder | None:
-    """The holder that a lock names; None where nobody holds it."""
-    with path.open() as lock:
+    """The holder that a lock names; None where nobody holds it, or it is not there."""
+    with suppress(FileNotFoundError), path.open() as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
