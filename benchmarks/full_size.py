@@ -78,9 +78,9 @@ class Same(BlockModelling):
         for _ in range(self.steps):
             yield LabelledBatch(ids, labels)
 
-    def targets(self, batch: LabelledBatch) -> int:
-        """Those of a language model, else one an example."""
-        return self.load.scored or self.load.batch
+    def sizes(self, batch: LabelledBatch) -> tuple[int, int]:
+        """The targets of a language model, else one an example; all tokens."""
+        return self.load.scored or self.load.batch, batch.ids.numel()
 
     def loss(self, model: nn.Module, part: Inputs) -> Tensor:
         """Cross-entropy, summed."""

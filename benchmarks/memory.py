@@ -57,13 +57,9 @@ class Sentences:
         for _ in range(self.steps):
             yield torch.ones(self.load.batch, self.load.length, dtype=torch.long)
 
-    def targets(self, batch: Tensor) -> int:
-        """One an example."""
-        return len(batch)
-
-    def tokens(self, batch: Tensor) -> int:
-        """All of them."""
-        return batch.numel()
+    def sizes(self, batch: Tensor) -> tuple[int, int]:
+        """A target an example, and all tokens."""
+        return len(batch), batch.numel()
 
     def part(self, batch: Tensor, rows: slice, device: Device) -> Tensor:
         """Some of the examples."""

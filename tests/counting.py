@@ -88,19 +88,15 @@ class Drawn:
     def __init__(self, objective: Objective[Any, Any]) -> None:
         self._batches, self._part = list(objective.batches(1)), objective.part
         self.steps, self.loss = objective.steps, objective.loss
-        self._counts = [(objective.targets(batch), objective.tokens(batch)) for batch in self._batches]
+        self._counts = [objective.sizes(batch) for batch in self._batches]
 
     def batches(self, epoch: int) -> list[Any]:
         """Those of the first epoch."""
         return self._batches
 
-    def targets(self, batch: Any) -> int:
+    def sizes(self, batch: Any) -> tuple[int, int]:
         """Counted on the host, when the batch is drawn."""
-        return self._counts[0][0]
-
-    def tokens(self, batch: Any) -> int:
-        """Likewise."""
-        return self._counts[0][1]
+        return self._counts[0]
 
     def part(self, batch: Any, rows: slice, device: Device) -> Any:
         """The objective's, not counted."""

@@ -1,4 +1,4 @@
-"""Seeded generators, padding of sequences, positions in a tensor."""
+"""Seeded generators, and padding of sequences."""
 
 import zlib
 from collections.abc import Sequence
@@ -28,11 +28,6 @@ def padded(sequences: Sequence[Sequence[int] | np.ndarray], fill: int, length: i
     for row, sequence in zip(rows, sequences, strict=True):
         row[: len(sequence)] = sequence
     return torch.from_numpy(rows)
-
-
-def true_positions(mask: Tensor) -> Tensor:
-    """The positions in the flattened mask at which it is true: (N,), ascending."""
-    return torch.nonzero(mask.flatten())[:, 0]
 
 
 def ragged(sequences: Sequence[Sequence[int] | np.ndarray]) -> bool:

@@ -1,7 +1,6 @@
 """Llama (Touvron et al. 2023): pre-norm, rotary positions, SwiGLU; causal."""
 
-from torch import Tensor
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig
 from transformers.models.llama import modeling_llama
 
 from retrace.models.attention import rotated, signed
@@ -36,8 +35,3 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> LlamaConfig:
         bos_token_id=vocabulary.begin,
         eos_token_id=vocabulary.end,
     )
-
-
-def before_vocabulary(model: LlamaForCausalLM, hidden: Tensor) -> Tensor:
-    """Hidden states (N, C) → what the product with the vocabulary takes, (N, C)."""
-    return hidden

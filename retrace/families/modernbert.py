@@ -1,6 +1,6 @@
 """ModernBERT (Warner et al. 2024), with global attention in every layer: pre-norm, rotary positions, GeGLU."""
 
-from typing import Any, Literal
+from typing import Any
 
 from torch import Tensor
 from torch.nn.functional import linear
@@ -26,15 +26,13 @@ CLASSIFIER_STD = 0.02
 
 def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> ModernBertConfig:
     """The transformers config of this size."""
-    rope: dict[Literal["full_attention", "sliding_attention"], dict[str, Any]] | None = None
-    if settings.rope_theta is not None:
-        rope = {"full_attention": {"rope_type": "default", "rope_theta": settings.rope_theta}}
+    rope: Any = {"full_attention": {"rope_type": "default", "rope_theta": settings.rope_theta}}
     return ModernBertConfig(
         **settings.shape,
         vocab_size=vocabulary.size,
         max_position_embeddings=settings.max_positions,
         layer_types=["full_attention"] * settings.layers,
-        rope_parameters=rope,
+        rope_parameters=None if settings.rope_theta is None else rope,
         attention_dropout=settings.dropout,
         embedding_dropout=settings.dropout,
         mlp_dropout=settings.dropout,

@@ -67,11 +67,9 @@ class TaskObjective(Generic[Example]):
         """The epoch's batches of similar length."""
         return bucketed(self._lengths, self._settings.batch_size, seeded(self._seed, f"fine-tuning epoch {epoch}"))
 
-    def targets(self, batch: list[int]) -> int:
-        return sum(self._task.targets(self.examples[index]) for index in batch)
-
-    def tokens(self, batch: list[int]) -> int:
-        return sum(self._lengths[index] for index in batch)
+    def sizes(self, batch: list[int]) -> tuple[int, int]:
+        targets = sum(self._task.targets(self.examples[index]) for index in batch)
+        return targets, sum(self._lengths[index] for index in batch)
 
     def part(self, batch: list[int], rows: slice, device: Device) -> Tensors:
         """Some of the examples, collated."""

@@ -99,7 +99,8 @@ class LanguageModel(nn.Module):
     def _answered(self, hidden: Tensor, targets: Tensor | None) -> Tensor:
         """Hidden states (N, C) → scores (N, V) or, with targets, the loss."""
         head = cast(nn.Linear, self.body.get_output_embeddings())
-        hidden = self._family.before_vocabulary(self.body, hidden)
+        if hasattr(self._family, "before_vocabulary"):
+            hidden = self._family.before_vocabulary(self.body, hidden)
         return head(hidden) if targets is None else head_loss(hidden, head, targets)
 
     def _hidden(self, ids: Tensor, **options: Tensor) -> Tensor:

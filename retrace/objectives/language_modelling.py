@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from retrace.compute.device import Device
-from retrace.compute.tensors import rounded_up, seeded, true_positions
+from retrace.compute.tensors import rounded_up, seeded
 from retrace.core.errors import InputError
 from retrace.core.settings import MaskReplacement
 from retrace.tokens.blocks import cut_blocks
@@ -64,7 +64,7 @@ class LabelledBatch:
 
         For a `compiled` model, a number of targets that varies is rounded up with position 0, without a target.
         """
-        at, counts = true_positions(self.has_target), self.has_target.sum(1)
+        at, counts = self.has_target.flatten().nonzero()[:, 0], self.has_target.sum(1)
         targets = self.labels.flatten()[at]
         if len(at) and len(counts.unique()) == 1:
             at = at.view(len(self), -1)
@@ -118,13 +118,9 @@ class BlockModelling:
             else:
                 yield mask_blocks(chosen, self._masking, self._vocabulary, generator)
 
-    def targets(self, batch: LabelledBatch) -> int:
-        """The number of targets."""
-        return batch.count
-
-    def tokens(self, batch: LabelledBatch) -> int:
-        """All tokens; blocks have no padding."""
-        return batch.ids.numel()
+    def sizes(self, batch: LabelledBatch) -> tuple[int, int]:
+        """The number of targets, and of all tokens, as blocks have no padding."""
+        return batch.count, batch.ids.numel()
 
     def part(self, batch: LabelledBatch, rows: slice, device: Device) -> Inputs:
         """Some of the blocks."""

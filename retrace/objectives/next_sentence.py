@@ -101,13 +101,9 @@ class PairModelling:
             drawn = [self._pair(passage, shift, row) for passage, row in zip(chosen, draws, strict=True)]
             yield self._collate(drawn, generator)
 
-    def targets(self, batch: Pairs) -> int:
-        """The number of masked tokens."""
-        return batch.count
-
-    def tokens(self, batch: Pairs) -> int:
-        """The number of tokens without padding."""
-        return int(batch.mask.sum())
+    def sizes(self, batch: Pairs) -> tuple[int, int]:
+        """The number of masked tokens, and of all tokens without padding."""
+        return batch.count, int(batch.mask.sum())
 
     def part(self, batch: Pairs, rows: slice, device: Device) -> PairInputs:
         """Some of the pairs."""

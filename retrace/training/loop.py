@@ -40,11 +40,8 @@ class Objective(Protocol[Batch, Part]):
     def batches(self, epoch: int) -> Iterable[Batch]:
         """The epoch's batches of examples for all processes, on the host; the same each time."""
 
-    def targets(self, batch: Batch) -> int:
-        """The number of targets in a batch."""
-
-    def tokens(self, batch: Batch) -> int:
-        """The number of tokens in a batch, without padding."""
+    def sizes(self, batch: Batch) -> tuple[int, int]:
+        """The number of targets in a batch, and of tokens without padding."""
 
     def part(self, batch: Batch, rows: slice, device: Device) -> Part:
         """Some of a batch's examples, on the device, for one forward pass."""
@@ -288,10 +285,10 @@ def _shares(run: Run[Batch, Part], epoch: int, done: int = 0) -> Iterator[Share[
     """This process's shares of the epoch's batches; the first `done` are drawn but skipped, to advance generators."""
     for batch in islice(run.objective.batches(epoch), done, None):
         parts = [(run.objective.part(batch, rows, run.device), counts) for rows, counts in run.device.share(len(batch))]
-        targets = run.objective.targets(batch)
-        if not targets:
+        share = Share(parts, *run.objective.sizes(batch))
+        if not share.targets:
             raise DivergedError(f"{run.title}: a batch of epoch {epoch} has no target; all its labels are ignored")
-        yield Share(parts, targets, run.objective.tokens(batch))
+        yield share
 
 
 def _backward(run: Run[Batch, Part], model: nn.Module, share: Share[Part]) -> Tensor:

@@ -4,6 +4,7 @@
 of a stage.
 """
 
+import math
 import shutil
 import sys
 import time
@@ -24,20 +25,17 @@ class Meter(AbstractContextManager["Meter"]):
 
     def __init__(self, title: str, steps: int, done: int = 0, quiet: bool = False) -> None:
         self._title, self._steps, self._quiet = title, steps, quiet
-        self._bar: Progress | None = None
-        if not quiet and sys.stderr.isatty():
-            columns = "{task.description}", BarColumn(), "{task.fields[note]}", TimeRemainingColumn()
-            self._bar = Progress(*columns, transient=True)
-            self._bar.add_task(title, total=steps, note="")
-            self._bar.start()
+        columns = "{task.description}", BarColumn(), "{task.fields[note]}", TimeRemainingColumn()
+        self._bar = Progress(*columns, transient=True, disable=quiet or not sys.stderr.isatty())
+        self._task = self._bar.add_task(title, total=steps, note="")
+        self._bar.start()
         self._done, self._began = done, done
         self._tokens = 0
         self._busy = 0.0  # seconds of training, evaluation left out
         self._last = self._shown = time.monotonic()
 
     def __exit__(self, *_: object) -> None:
-        if self._bar:
-            self._bar.stop()
+        self._bar.stop()
 
     def resume(self) -> None:
         """Restart the clock after an evaluation, whose time is not counted."""
@@ -51,9 +49,9 @@ class Meter(AbstractContextManager["Meter"]):
         self._busy += now - self._last
         self._last = now
         note = f"loss {loss:.3f}  gradient {norm:.2f}  {self.speed:,.0f} tokens/s"
-        if self._bar:
-            self._bar.update(self._bar.task_ids[0], completed=self._done, note=note)
-        elif not self._quiet and (now - self._shown > PLAIN_EVERY or self._done == self._steps):
+        self._bar.update(self._task, completed=self._done, note=note)
+        is_due = now - self._shown > PLAIN_EVERY or self._done == self._steps
+        if self._bar.disable and not self._quiet and is_due:
             self._shown = now
             left = self._busy / (self._done - self._began) * (self._steps - self._done)
             print(f"{self._title}  {self._done}/{self._steps}  {note}  {left:.0f} s left", flush=True)
@@ -66,7 +64,7 @@ class Meter(AbstractContextManager["Meter"]):
     def say(self, *lines: str) -> None:
         """Print lines above the bar."""
         for line in lines:
-            if self._bar:
+            if not self._bar.disable:
                 self._bar.console.print(line)
             elif not self._quiet:
                 print(line, flush=True)
@@ -76,25 +74,23 @@ class LiveCurves(AbstractContextManager["LiveCurves"]):
     """The curves of one run; an earlier run's of the same name are removed unless this run resumes it."""
 
     def __init__(self, name: str, resumes: bool, wanted: bool) -> None:
-        self._folder, self._resumes, self._wanted = CURVES / Path(*name.split()), resumes, wanted
+        self._folder, self._resumes = CURVES / Path(*name.split()), resumes
         self._live: Any = None
-        self._next = time.monotonic() + BEGINS
+        self._next = time.monotonic() + BEGINS if wanted else math.inf
         if wanted and not resumes:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def log(self, step: int, **figures: float) -> None:
         """Add a point, unless the last one is too recent."""
-        if not self._wanted or time.monotonic() < self._next:
+        if time.monotonic() < self._next:
             return
         self._live = self._live or _open(self._folder, self._resumes)
-        if self._live is None:
-            self._wanted = False
-            return
-        self._live.step = step
-        for name, value in figures.items():
-            self._live.log_metric(name, value)
-        self._live.sync()
-        self._next = time.monotonic() + EVERY
+        self._next = time.monotonic() + EVERY if self._live else math.inf
+        if self._live:
+            self._live.step = step
+            for name, value in figures.items():
+                self._live.log_metric(name, value)
+            self._live.sync()
 
     def __exit__(self, *_: object) -> None:
         if self._live is not None:

@@ -18,7 +18,7 @@ from torch.distributed.fsdp import FSDPModule
 from torch.nn import functional
 from transformers import GenerationConfig, PreTrainedModel
 
-from retrace.compute.tensors import mask_of, padded, rounded_up, true_positions
+from retrace.compute.tensors import mask_of, padded, rounded_up
 from retrace.core.errors import InputError
 from retrace.datasets.squad import Question
 from retrace.finetuning.task import Tensors
@@ -134,7 +134,7 @@ class GenerativeTask(QuestionAnswering):
         inputs = [np.append(example.ids, example.answer[:-1]) for example in examples]  # the end is a label only
         labels = [[UNASKED] * (len(example.ids) - 1) + example.answer for example in examples]
         batch = {"ids": padded(inputs, self._pad, length), "labels": padded(labels, UNASKED, length)}
-        at = true_positions(batch["labels"] != UNASKED)
+        at = (batch["labels"] != UNASKED).flatten().nonzero()[:, 0]
         most = len(examples) * (self._settings.max_answer_length + 1)
         batch["at"] = functional.pad(at, (0, rounded_up(len(at), most, COUNTS) - len(at))) if length else at
         if examples[0].generates:

@@ -122,7 +122,7 @@ def test_a_subset_depends_on_the_seed(task: Classification) -> None:
     settings = FineTuneSettings(lr=0.1, epochs=1, batch_size=4, max_length=32, max_train_examples=8)
     batches = [TaskObjective(task, settings, seed) for seed in (1, 1, 2)]
     assert [objective.steps for objective in batches] == [2, 2, 2]
-    tokens = [[o.tokens(b) for b in o.batches(1)] for o in batches]
+    tokens = [[o.sizes(b) for b in o.batches(1)] for o in batches]
     assert tokens[0] == tokens[1] != tokens[2]
 
 

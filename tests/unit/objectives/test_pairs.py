@@ -166,7 +166,7 @@ def test_the_loss_is_the_sum_of_both_means() -> None:
     model = make_language_model(tiny_config("bert", TOKENIZER), 0, "eager", pairs=True).eval()
     objective = _pairs()
     batch = next(iter(objective.batches(1)))
-    loss, count = objective.loss(model, batch.to(tiny_device())), objective.targets(batch)
+    loss, count = objective.loss(model, batch.to(tiny_device())), objective.sizes(batch)[0]
     inputs = {"input_ids": batch.ids, "token_type_ids": batch.segments, "attention_mask": batch.mask}
     both = model.body(**inputs, labels=batch.labels, next_sentence_label=batch.unrelated)
     related = torch.nn.functional.cross_entropy(both.seq_relationship_logits, batch.unrelated)

@@ -29,7 +29,7 @@ def _losses(case: str) -> list[float]:
     optimizers = make_optimizers(model, OptimizerSettings(), 0.002)
     losses = []
     for _, batch in zip(range(10), objective.batches(1), strict=False):
-        loss, count = objective.loss(model, objective.part(batch, slice(None), device)), objective.targets(batch)
+        loss, count = objective.loss(model, objective.part(batch, slice(None), device)), objective.sizes(batch)[0]
         (loss / count).backward()
         for optimizer in optimizers:
             optimizer.step()

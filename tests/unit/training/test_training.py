@@ -198,11 +198,8 @@ class Scripted:
     def batches(self, epoch: int) -> list[list[float]]:
         return [[loss] for loss in self._losses[(epoch - 1) * self.steps : epoch * self.steps]]
 
-    def targets(self, batch: list[float]) -> int:
-        return 10
-
-    def tokens(self, batch: list[float]) -> int:
-        return 1
+    def sizes(self, batch: list[float]) -> tuple[int, int]:
+        return 10, 1
 
     def part(self, batch: list[float], rows: slice, device: Device) -> float:
         return sum(batch[rows])
