@@ -37,7 +37,7 @@ def main() -> None:
     recipe = params.pretrain
     device = open_device(params.seed, params.precision)
     inputs = [TOKENIZER, TOKENS, CHECKPOINT]
-    with guarded(f"pretrain-{device.rank}", inputs, params.settings) as guard, named_out_of_memory("pretrain"):
+    with guarded(f"pretrain-{device.rank}", inputs, params.settings) as digest, named_out_of_memory("pretrain"):
         checkpoint = given_checkpoint()
         if checkpoint:
             check_length("pretrain.block_size", recipe.block_size, checkpoint)
@@ -45,7 +45,7 @@ def main() -> None:
         train_stream, valid_stream = (open_stream(TOKENS / f"{part}.npy") for part in ("train", "valid"))
         model, objective = load(params, checkpoint, tokenizer, train_stream, device)
         measure = validation(params, tokenizer, valid_stream, model, device)
-        checkpointer = Checkpointer("pretrain", guard.digest(), device)
+        checkpointer = Checkpointer("pretrain", digest(), device)
         most = math.ceil(recipe.max_tokens / (recipe.batch_size * recipe.block_size)) if recipe.max_tokens else None
         run = Run("pretrain", model, objective, device, recipe.optimizer, params.lr, recipe.epochs, most, checkpointer)
         speed = train(run, measure)

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, TextIO
@@ -81,29 +82,14 @@ def running() -> list[Holder]:
     return [found for path in locks if (found := holder(path)) is not None]
 
 
-@dataclass(frozen=True)
-class Guard:
-    """What a stage started from."""
-
-    inputs: Digests
-    code: Digests  # of all modules of the project
-    settings: Mapping[str, Any]  # by dotted key, as the stage read them
-
-    def digest(self) -> str:
-        """A digest of what the outcome depends on: settings, input files and the code loaded so far."""
-        settings = json.dumps(self.settings, sort_keys=True)
-        files = [f"{path} {digest}" for path, digest in self.inputs.items()]
-        files += [f"{path} {self.code.get(path)}" for path in _loaded()]
-        return hashlib.sha256("\n".join([settings, *files]).encode()).hexdigest()
-
-
 @contextmanager
-def guarded(name: str, inputs: Collection[Path], settings: Mapping[str, Any]) -> Iterator[Guard]:
+def guarded(name: str, inputs: Collection[Path], settings: Mapping[str, Any]) -> Iterator[Callable[[], str]]:
     """Hold the lock called `name`; raise InputError if an input is damaged, or if inputs, settings or code changed
     meanwhile.
 
     `settings` are the values of params.yaml and data/params.yaml that the stage depends on, by dotted key, as it read
-    them. Inputs must be read inside the block. A signal that asks to stop raises Interrupted.
+    them. Inputs must be read inside the block, which gets a function for a digest of what the outcome depends on. A
+    signal that asks to stop raises Interrupted.
     """
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -113,12 +99,12 @@ def guarded(name: str, inputs: Collection[Path], settings: Mapping[str, Any]) ->
         late = [*_changed_while_starting(), *_changed_settings(settings)]
         if late:
             raise InputError(f"{late[0]} changed while {name} started; run it again")
-        guard = Guard(file_digests(inputs), _code(), settings)
-        _require_undamaged(guard.inputs)
-        yield guard
-        inputs_now, code_now = file_digests(inputs), _code()
-        changed = [path for path in _loaded() if code_now.get(path) != guard.code.get(path)]
-        changed += [path for path in guard.inputs.keys() | inputs_now if guard.inputs.get(path) != inputs_now.get(path)]
+        files, code = file_digests(inputs), _code()
+        _require_undamaged(files)
+        yield partial(_digest, files, code, settings)
+        files_now, code_now = file_digests(inputs), _code()
+        changed = [path for path in _loaded() if code_now.get(path) != code.get(path)]
+        changed += [path for path in files.keys() | files_now if files.get(path) != files_now.get(path)]
         changed += _changed_settings(settings)
         if changed:
             raise InputError(f"{min(changed)} changed while {name} ran; run it again")
@@ -134,6 +120,13 @@ def handled(handler: Callable[[int, FrameType | None], object], signals: Collect
     finally:
         for number, handler_before in before.items():
             signal.signal(number, handler_before)
+
+
+def _digest(inputs: Digests, code: Digests, settings: Mapping[str, Any]) -> str:
+    """A digest of what the outcome depends on: settings, input files and the code loaded so far."""
+    files = [f"{path} {digest}" for path, digest in inputs.items()]
+    files += [f"{path} {code.get(path)}" for path in _loaded()]
+    return hashlib.sha256("\n".join([json.dumps(settings, sort_keys=True), *files]).encode()).hexdigest()
 
 
 def _require_undamaged(inputs: Digests) -> None:

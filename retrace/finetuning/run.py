@@ -204,7 +204,7 @@ def run_cell(
     base, source, settings = method.base, source_folder(params.data), adjusted(params.task, method.settings)
     device = open_device(cell.seed, params.precision)
     name, inputs = "-".join(cell.path.parts), [base, source, folder]
-    with guarded(f"{name}-{device.rank}", inputs, params.settings) as guard, named_out_of_memory(cell.title):
+    with guarded(f"{name}-{device.rank}", inputs, params.settings) as digest, named_out_of_memory(cell.title):
         for key in INPUT_LENGTHS:
             if (length := getattr(settings, key, None)) is not None:
                 check_length(f"{cell.task}.{key}", length, base)
@@ -213,7 +213,7 @@ def run_cell(
         if is_part(started) and device.bf16 and not device.sharded:  # sharded weights are gathered in bf16
             round_frozen(started)
         model = to_device(task.wrap(started), device)
-        checkpointer = Checkpointer(name, guard.digest(), device)
+        checkpointer = Checkpointer(name, digest(), device)
         tuned = fine_tune(task, model, settings, cell.seed, device, cell.title, checkpointer)
         weights = gather_weights(model)
         if device.is_main:

@@ -80,10 +80,8 @@ class PairModelling:
         documents = find_documents(stream, self._vocabulary.begin)
         self._documents = documents[documents[:, 1] - documents[:, 0] >= SHORTEST_PAIR]
         if len(self._documents) < 2:
-            raise InputError(
-                f"next-sentence prediction needs two documents of {SHORTEST_PAIR} tokens or more; the text has "
-                f"{len(self._documents)}"
-            )
+            found = f"the text has {len(self._documents)}"
+            raise InputError(f"next-sentence prediction needs two documents of {SHORTEST_PAIR} tokens or more; {found}")
         lengths = self._documents[:, 1] - self._documents[:, 0]
         counts = np.maximum(1, lengths // self._room)
         self._passages = np.repeat(np.arange(len(lengths)), counts)  # document of each

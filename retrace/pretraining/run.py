@@ -53,10 +53,8 @@ def validation(
             batches = masked_batches(stream, recipe.block_size, EVALUATION_RATE, vocabulary)
         loss, _ = mean_loss(language_model, batches, device)
         if not math.isfinite(loss):
-            raise InputError(
-                f"pretrain: the validation loss is {loss} after epoch {epoch.number}; "
-                f"a lower lr than {params.lr} may help"
-            )
+            said = f"the validation loss is {loss} after epoch {epoch.number}"
+            raise InputError(f"pretrain: {said}; a lower lr than {params.lr} may help")
         figures = {"validation_loss": loss, "perplexity": math.exp(loss) if loss <= MAX_LOSS else None}
         if pairs is not None:
             figures["next_sentence_accuracy"] = relation_accuracy(model, pairs.batches(0, with_rest=True), device)
@@ -83,10 +81,8 @@ def _initial_model(
     config = model.body.config
     if params.pretrain.intra_document_attention:
         if "sliding_attention" in (getattr(config, "layer_types", None) or ()):
-            raise InputError(
-                "params.yaml: pretrain.intra_document_attention: true is not allowed; "
-                "the model has layers with sliding attention"
-            )
+            refused = "params.yaml: pretrain.intra_document_attention: true is not allowed"
+            raise InputError(f"{refused}; the model has layers with sliding attention")
         config.document_start = vocabulary.begin
     elif hasattr(config, "document_start"):  # of a checkpoint
         config.document_start = None

@@ -140,18 +140,16 @@ def _batched(weights: Sequence[nn.Parameter]) -> Iterator[list[int]]:
 
 
 def make_optimizers(model: nn.Module, settings: OptimizerSettings, lr: float, bf16: bool = False) -> list[Optimizer]:
-    """The optimizers of a model, with each group's peak rate as `peak`; with `bf16`, Muon multiplies in bfloat16.
+    """The optimizers of a model at their peak rates; with `bf16`, Muon multiplies in bfloat16.
 
     Raises ValueError where no weight is trained.
     """
-    hidden: list[nn.Parameter] = []  # matrices in layers, so no embeddings, head, norms or biases
-    rest: list[nn.Parameter] = []
-    for name, weight in model.named_parameters():
-        is_hidden = weight.ndim == 2 and (".layers." in name or ".layer." in name)
-        if weight.requires_grad and is_hidden and settings.kind == "muon":
-            hidden.append(weight)
-        elif weight.requires_grad:
-            rest.append(weight)
+    trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+    hidden: list[nn.Parameter] = []
+    if settings.kind == "muon":  # matrices in layers, so no embeddings, head, norms or biases
+        named = [name for name in trained if trained[name].ndim == 2 and (".layers." in name or ".layer." in name)]
+        hidden = [trained.pop(name) for name in named]
+    rest = [*trained.values()]
     optimizers: list[Optimizer] = []
     if rest or not hidden:  # LoRA on a language model trains hidden matrices only
         betas = (BETA1, settings.beta2)
@@ -160,14 +158,11 @@ def make_optimizers(model: nn.Module, settings: OptimizerSettings, lr: float, bf
         rate = lr * settings.muon_lr_factor
         precision = torch.bfloat16 if bf16 else torch.float32
         optimizers.append(Muon(hidden, rate, settings.weight_decay, precision, settings.muon_steps))
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            group["peak"] = group["lr"]
     return optimizers
 
 
 def set_rate(optimizers: list[Optimizer], factor: float) -> None:
-    """Set every learning rate to its peak times `factor`."""
+    """Set every learning rate to its peak, the one that its optimizer was made with, times `factor`."""
     for optimizer in optimizers:
         for group in optimizer.param_groups:
-            group["lr"] = group["peak"] * factor
+            group["lr"] = optimizer.defaults["lr"] * factor

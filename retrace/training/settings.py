@@ -1,10 +1,12 @@
 """How a model is optimized, in pretraining and in fine-tuning."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from retrace.core.settings import Positive, Section, require
+
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class OptimizerSettings(Section):
@@ -19,12 +21,8 @@ class OptimizerSettings(Section):
     )
     beta2: float = Field(default=0.98, ge=0, lt=1, description="decay of AdamW's second moments; beta1 is fixed at 0.9")
     weight_decay: float = Field(default=0.01, ge=0, description="decoupled, of all weights, biases and norms too")
-    warmup_ratio: float = Field(
-        default=0.05, ge=0, le=1, description="share of the steps in which the rate rises from 0"
-    )
-    decay_start: float = Field(
-        default=0.5, ge=0, le=1, description="share of the steps after which the rate falls linearly to 0"
-    )
+    warmup_ratio: Share = Field(default=0.05, description="share of the steps in which the rate rises from 0")
+    decay_start: Share = Field(default=0.5, description="share of the steps after which the rate falls linearly to 0")
     max_grad_norm: Positive = Field(default=1.0, description="gradients are clipped to this norm")
     max_loss_rise: Positive | None = Field(
         default=2.0,
