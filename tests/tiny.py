@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -90,5 +89,5 @@ def tiny_device() -> Device:
 
 def one_of(processes: int, rank: int, micro_batch: int | None = None) -> Device:
     """The device of one process, without the others."""
-    accelerator: Any = SimpleNamespace(process_index=rank, num_processes=processes, device=torch.device("cpu"))
-    return Device(accelerator, bf16=False, sharded=False, micro_batch=micro_batch)
+    accelerator: Any = None
+    return Device(accelerator, torch.device("cpu"), rank, processes, False, False, micro_batch)

@@ -48,6 +48,9 @@ class Device:
     """Where tensors live, and in which precision matrices are multiplied."""
 
     accelerator: Accelerator
+    torch_device: torch.device  # of this process
+    rank: int  # the number of this process, from 0
+    processes: int  # how many share the work
     bf16: bool
     sharded: bool  # whether each process holds a shard of the weights rather than all of them
     micro_batch: int | None = None  # the most examples in a forward pass in training
@@ -55,24 +58,9 @@ class Device:
     compiler: str | None = None  # torch.compile's backend in training; None: the model is not compiled
 
     @property
-    def torch_device(self) -> torch.device:
-        """The device of this process."""
-        return self.accelerator.device
-
-    @property
-    def rank(self) -> int:
-        """The number of this process, from 0."""
-        return self.accelerator.process_index
-
-    @property
-    def processes(self) -> int:
-        """How many processes share the work."""
-        return self.accelerator.num_processes
-
-    @property
     def is_main(self) -> bool:
         """Whether this process writes the files."""
-        return self.accelerator.is_main_process
+        return self.rank == 0
 
     @property
     def attention(self) -> str:
@@ -189,8 +177,9 @@ def open_device(seed: int, precision: Precision = "auto", lease: bool = True) ->
     compiler = "inductor" if is_true("RETRACE_COMPILE") else None
     if compiler and sharded:
         raise InputError("RETRACE_COMPILE: true is not allowed with sharded weights (FSDP)")
-    recomputes = is_true("RETRACE_ACTIVATION_CHECKPOINTING")
-    return Device(accelerator, bf16, sharded, whole_number("RETRACE_MICRO_BATCH"), recomputes, compiler)
+    micro_batch, recomputes = whole_number("RETRACE_MICRO_BATCH"), is_true("RETRACE_ACTIVATION_CHECKPOINTING")
+    processes = accelerator.process_index, accelerator.num_processes
+    return Device(accelerator, accelerator.device, *processes, bf16, sharded, micro_batch, recomputes, compiler)
 
 
 def peak_memory() -> int:

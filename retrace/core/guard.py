@@ -139,10 +139,8 @@ def _require_undamaged(inputs: Digests) -> None:
         if wrong is not None:
             for path in (wrong, sums):
                 os.utime(path)
-            raise InputError(
-                f"{wrong}: damaged, as its SHA-256 is not that in {sums}; "
-                "`retrace check --cache` and then `dvc repro` make it anew"
-            )
+            anew = "`retrace check --cache` and then `dvc repro` make it anew"
+            raise InputError(f"{wrong}: damaged, as its SHA-256 is not that in {sums}; {anew}")
 
 
 def _lock(name: str) -> TextIO:

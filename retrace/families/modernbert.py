@@ -56,12 +56,11 @@ class LastLayer(modeling_modernbert.ModernBertEncoderLayer):
         if scored is None:
             return super().forward(hidden_states, attention_mask, position_embeddings, **others)
         attention, normed, width = self.attn, self.attn_norm(hidden_states), hidden_states.shape[-1]
-        query_matrix, matrix = attention.Wqkv.weight.split((width, 2 * width))
-        query_bias, bias = (
-            (None, None) if attention.Wqkv.bias is None else attention.Wqkv.bias.split((width, 2 * width))
-        )
-        query = by_head(linear(rows_at(normed, scored), query_matrix, query_bias), attention.head_dim)
-        key, value = (by_head(part, attention.head_dim) for part in linear(normed, matrix, bias).chunk(2, -1))
+        matrices, bias = attention.Wqkv.weight.split((width, 2 * width)), attention.Wqkv.bias
+        biases = (None, None) if bias is None else bias.split((width, 2 * width))
+        query = by_head(linear(rows_at(normed, scored), matrices[0], biases[0]), attention.head_dim)
+        both = linear(normed, matrices[1], biases[1])
+        key, value = (by_head(part, attention.head_dim) for part in both.chunk(2, -1))
         cos, sin = position_embeddings
         of_query = (table[0, scored % hidden_states.shape[1]] for table in (cos, sin))
         query, key = turned(query, *of_query), turned(key, cos, sin)

@@ -171,9 +171,8 @@ def check_length(key: str, length: int, folder: Path) -> None:
     """Raise InputError where a setting demands longer inputs than the model saved in `folder` accepts."""
     longest = longest_input(read_config(folder))
     if length > longest:
-        raise InputError(
-            f"params.yaml: {key}: {length} is not allowed; expected at most the longest input of {folder} ({longest})"
-        )
+        allowed = f"expected at most the longest input of {folder} ({longest})"
+        raise InputError(f"params.yaml: {key}: {length} is not allowed; {allowed}")
 
 
 def layer_matrices(model: PreTrainedModel, part: Literal["ATTENTION", "OUTPUTS"]) -> list[str]:

@@ -159,8 +159,7 @@ def next_tokens(blocks: Tensor, vocabulary: Vocabulary) -> LabelledBatch:
 
     As in masked modelling, special tokens are no targets, so that perplexities are over the same tokens.
     """
-    after = torch.full_like(blocks, IGNORED)
-    after[:, :-1] = blocks[:, 1:]
+    after = functional.pad(blocks[:, 1:], (0, 1), value=IGNORED)
     special = torch.isin(after, torch.tensor(vocabulary.special))
     return LabelledBatch(blocks, after.masked_fill(special, IGNORED))
 

@@ -90,7 +90,5 @@ def _initial_model(
 
 
 def _masking(recipe: PretrainSettings, tokenizer: SubwordTokenizer) -> Masking:
-    if not recipe.whole_word_mask:
-        return Masking(recipe.mask_rate, recipe.mask_replacement)
-    continues, closes = map(torch.tensor, word_edges(tokenizer))
-    return Masking(recipe.mask_rate, recipe.mask_replacement, continues, closes)
+    words = word_edges(tokenizer) if recipe.whole_word_mask else ()
+    return Masking(recipe.mask_rate, recipe.mask_replacement, *map(torch.tensor, words))

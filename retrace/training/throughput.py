@@ -122,11 +122,9 @@ def named_out_of_memory(run: str) -> Iterator[None]:
         needed = import_module("retrace.estimates.needs").planned_memory(read_params(), run)
         planned = f"planned are {size(needed)} and what the program takes; " if needed else ""
         most = os.environ.get("RETRACE_MICRO_BATCH")
-        raise InputError(
-            f"{run}: {_shortage(error)}; {planned}less is taken with "
-            f"RETRACE_MICRO_BATCH=N, N examples at once{f' (now {most})' if most else ''}, and with "
-            "RETRACE_ACTIVATION_CHECKPOINTING=true"
-        ) from None
+        fewer = f"RETRACE_MICRO_BATCH=N, N examples at once{f' (now {most})' if most else ''}"
+        less = f"less is taken with {fewer}, and with RETRACE_ACTIVATION_CHECKPOINTING=true"
+        raise InputError(f"{run}: {_shortage(error)}; {planned}{less}") from None
 
 
 def _shortage(error: Exception) -> str:

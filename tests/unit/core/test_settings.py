@@ -110,6 +110,12 @@ def test_reads_numbers_as_dvc_does(tmp_path: Path) -> None:
     assert build(float, read_params(tmp_path), "lr") == 0.0005
 
 
+def test_a_date_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "params.yaml").write_text("lr: 2024-13-45\n")
+    with pytest.raises(InputError, match=r"params\.yaml: month must be in 1\.\.12"):
+        read_params(tmp_path)
+
+
 def test_missing_section_says_what_there_is() -> None:
     with pytest.raises(InputError, match=r"methods\.big\.rank is missing; methods has: small"):
         section({"methods": {"small": 1}}, "methods.big.rank")
