@@ -25,13 +25,10 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> LlamaConfig:
     """The transformers config of this size."""
     return LlamaConfig(
         **settings.shape,
-        vocab_size=vocabulary.size,
+        **vocabulary.ids,
         num_key_value_heads=settings.kv_heads or settings.heads,
         rope_parameters={"rope_type": "default", "rope_theta": settings.rope_theta or ROPE_THETA},
         max_position_embeddings=settings.max_positions,
         attention_dropout=settings.dropout,
         tie_word_embeddings=True,
-        pad_token_id=vocabulary.pad,
-        bos_token_id=vocabulary.begin,
-        eos_token_id=vocabulary.end,
     )

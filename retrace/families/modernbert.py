@@ -29,7 +29,7 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> ModernBertCo
     rope: Any = {"full_attention": {"rope_type": "default", "rope_theta": settings.rope_theta}}
     return ModernBertConfig(
         **settings.shape,
-        vocab_size=vocabulary.size,
+        **vocabulary.ids,
         max_position_embeddings=settings.max_positions,
         layer_types=["full_attention"] * settings.layers,
         rope_parameters=None if settings.rope_theta is None else rope,
@@ -37,9 +37,6 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> ModernBertCo
         embedding_dropout=settings.dropout,
         mlp_dropout=settings.dropout,
         classifier_pooling="mean",
-        pad_token_id=vocabulary.pad,
-        bos_token_id=vocabulary.begin,
-        eos_token_id=vocabulary.end,
         cls_token_id=vocabulary.begin,
         sep_token_id=vocabulary.end,
     )

@@ -19,14 +19,11 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> RobertaConfi
     """The transformers config of this size."""
     return RobertaConfig(
         **settings.shape,
-        vocab_size=vocabulary.size,
+        **vocabulary.ids,
         max_position_embeddings=settings.max_positions + vocabulary.pad + 1,
         type_vocab_size=1,
         hidden_dropout_prob=settings.dropout,
         attention_probs_dropout_prob=settings.dropout,
-        pad_token_id=vocabulary.pad,
-        bos_token_id=vocabulary.begin,
-        eos_token_id=vocabulary.end,
     )
 
 

@@ -75,8 +75,7 @@ class PairModelling:
         self._masks = max(1, int(block * masking.rate))  # of a full pair
         self._seed, self._room = seed, block - SPECIALS
         self._vocabulary = Vocabulary.of(tokenizer)
-        ends = (tokenizer.token_to_id(mark) for mark in SENTENCE_ENDS)
-        self._ends = [end for end in ends if end is not None]
+        self._ends = [end for mark in SENTENCE_ENDS if (end := tokenizer.token_to_id(mark)) is not None]
         documents = find_documents(stream, self._vocabulary.begin)
         self._documents = documents[documents[:, 1] - documents[:, 0] >= SHORTEST_PAIR]
         if len(self._documents) < 2:

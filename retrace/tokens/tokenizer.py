@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from tokenizers.implementations.base_tokenizer import BaseTokenizer
@@ -328,6 +328,11 @@ class Vocabulary:
         of = tokenizer.special
         ids: dict[str | None, int] = {token: token_id(tokenizer, token) for token in astuple(of) if token is not None}
         return cls(tokenizer.size, ids[of.pad], ids.get(of.unknown), ids[of.begin], ids[of.end], ids.get(of.mask))
+
+    @property
+    def ids(self) -> dict[str, Any]:
+        """What a config says of the vocabulary, by transformers' names."""
+        return {"vocab_size": self.size, "pad_token_id": self.pad, "bos_token_id": self.begin, "eos_token_id": self.end}
 
     @property
     def special(self) -> tuple[int, ...]:

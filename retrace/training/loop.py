@@ -94,16 +94,6 @@ class Share(Generic[Part]):
     tokens: int  # likewise, without padding
 
 
-@dataclass(frozen=True)
-class Update:
-    """The figures of one update, over all processes."""
-
-    loss: float  # summed over the targets, nats
-    save: float  # above 0 where a checkpoint is due
-    stop: float  # above 0 where a process was asked to stop
-    norm: float  # of the gradient, before clipping
-
-
 class _CutShort(Exception):  # noqa: N818 - no error
     """A signal came during an evaluation."""
 
@@ -132,9 +122,9 @@ def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> 
             at.epoch = 0
         while at.epoch < run.epochs and (at.targets or run.done(at) < 1):
             meter.resume()
-            for share, update in training.rest_of_epoch():
-                meter.step(share.tokens, update.loss / share.targets, update.norm)
-                live.log(at.step, loss=at.level, gradient_norm=update.norm, tokens_per_second=meter.speed)
+            for share, loss, norm in training.rest_of_epoch():
+                meter.step(share.tokens, loss / share.targets, norm)
+                live.log(at.step, loss=at.level, gradient_norm=norm, tokens_per_second=meter.speed)
             epoch = Epoch(at.epoch + 1, at.summed / at.targets)
             training.evaluate(partial(after_epoch, epoch, meter))
             at.begin_after(epoch.number)
@@ -179,8 +169,8 @@ class Training(Generic[Batch, Part]):
             self._stop()
         self.run.journal.append(measured)
 
-    def rest_of_epoch(self) -> Iterator[tuple[Share[Part], Update]]:
-        """Make the remaining updates of the epoch.
+    def rest_of_epoch(self) -> Iterator[tuple[Share[Part], float, float]]:
+        """Make the remaining updates of the epoch; yields each one's share, summed loss and norm of the gradient.
 
         The next batch is drawn while a GPU computes; then the host waits for it, the only time in an update.
         """
@@ -198,22 +188,26 @@ class Training(Generic[Batch, Part]):
             following = next(shares, None)
             drawing, waits = clock.lap(), run.device.is_idle()
             at.waited, at.seconds = at.waited + drawing * waits, at.seconds + drawing * (not waits)
-            update = Update(*figures.tolist())
-            self._require_finite(update)
-            at.add(update.loss, share.targets, share.tokens, clock.lap())
+            loss, is_due, is_asked, norm = figures.tolist()
+            self._require_finite(loss, norm)
+            at.add(loss, share.targets, share.tokens, clock.lap())
             if at.step % max(1, run.updates // POINTS) == 0:
                 at.mark()
-            yield share, update
+            yield share, loss, norm
             self._require_no_spike()
-            if update.stop:
+            if is_asked:
                 self._stop()
-            if run.checkpointer and update.save:
+            if run.checkpointer and is_due:
                 run.checkpointer.save(run.model, self.optimizers, at, run.journal, run.kept)
             at.seconds += clock.lap()
             share = following
 
     def _update(self, share: Share[Part]) -> Tensor:
-        """Make one update, or none where loss or gradient is not finite; returns an `Update` as a device tensor."""
+        """Make one update, or none where loss or gradient is not finite.
+
+        Returns a tensor on the device, over all processes: the loss summed over the targets, nats; above 0 where a
+        checkpoint is due; above 0 where a process was asked to stop; the norm of the gradient before clipping.
+        """
         run = self.run
         loss = _backward(run, self.model, share)
         is_due = run.checkpointer is not None and run.checkpointer.due()
@@ -228,9 +222,9 @@ class Training(Generic[Batch, Part]):
             optimizer.zero_grad(set_to_none=True)
         return figures
 
-    def _require_finite(self, update: Update) -> None:
+    def _require_finite(self, loss: float, norm: float) -> None:
         """Raise DivergedError after an update that was skipped because it would have ruined the weights."""
-        for name, value in (("loss", update.loss), ("norm of the gradient", update.norm)):
+        for name, value in (("loss", loss), ("norm of the gradient", norm)):
             if not math.isfinite(value):
                 self._diverged(f"the {name} is {value}", self.at.step)
 

@@ -12,7 +12,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from retrace.compute.device import Device
 from retrace.core.errors import InputError
 from retrace.training import loop
-from retrace.training.loop import Run, Update, _backward, _shares, train
+from retrace.training.loop import Run, _backward, _shares, train
 from retrace.training.settings import OptimizerSettings
 from tests.counting import CASES, count_update, make_run
 from tests.tiny import MODEL, tiny_device
@@ -32,10 +32,11 @@ def test_the_next_batch_is_drawn_before_the_host_waits_for_an_update(
 ) -> None:
     run, events = make_run("bert", "classifier", tmp_path, "lean", tiny_device()), cast(list[str], [])
     objective: Any = run.objective
-    part, update = objective.part, loop.Training._update
+    part, update, require = objective.part, loop.Training._update, loop.Training._require_finite
     objective.part = lambda *given: events.append("drawn") or part(*given)
     monkeypatch.setattr(loop.Training, "_update", lambda *given: events.append("begun") or update(*given))
-    monkeypatch.setattr(loop, "Update", lambda *figures: events.append("waited for") or Update(*figures))
+    waited = lambda *given: events.append("waited for") or require(*given)  # noqa: E731
+    monkeypatch.setattr(loop.Training, "_require_finite", waited)
     train(run, lambda epoch, meter: None)
     counted, *rest = events
     assert (counted, rest) == ("drawn", ["drawn", "begun", "drawn", "waited for", "begun", "waited for"])
