@@ -99,7 +99,8 @@ class Checkpointer:
         if device.is_main:
             self._folder = self._free_place()
             if is_true("RETRACE_RESUME_ANYWHERE"):
-                ahead = [folder for folder in self._others() if _last_step(folder) > _last_step(self._folder)]
+                own = max((path.name for path in _checkpoints(self._folder)), default="")
+                ahead = (path.parent for path in self._others() if path.name > own)
                 self._elsewhere = next(filter(self._take, ahead), None)
         self._folder, self._elsewhere = broadcast_object_list([self._folder, self._elsewhere])
         self._writer = ThreadPoolExecutor(1)
@@ -180,7 +181,7 @@ class Checkpointer:
         self._device.accelerator.wait_for_everyone()
         self._writer.shutdown()
         if self._device.is_main:
-            done = [self._folder, *(self._others() if self._elsewhere else ())]
+            done = [self._folder, *(path.parent for path in self._others() if self._elsewhere)]
             for folder in filter(self._take, done):
                 shutil.rmtree(folder, ignore_errors=True)
                 _lock_of(folder).unlink(missing_ok=True)
@@ -216,11 +217,11 @@ class Checkpointer:
         raise InputError(f"{first}: {PLACES} processes are doing this run already")
 
     def _others(self) -> list[Path]:
-        """The folders with checkpoints of the same run on other hardware, the most advanced first."""
+        """The newest checkpoint in each folder of the same run on other hardware, the most advanced first."""
         own = f"{self._same_run}.{_mark(self._hardware)}"
-        folders = self._folder.parent.glob(f"{self._same_run}.*/")
-        last = {folder: _last_step(folder) for folder in folders if not folder.name.startswith(own)}
-        return sorted((folder for folder in last if last[folder] >= 0), key=lambda folder: (-last[folder], folder))
+        folders = sorted(self._folder.parent.glob(f"{self._same_run}.*/"))
+        newest = [path for folder in folders if not folder.name.startswith(own) for path in _checkpoints(folder)[-1:]]
+        return sorted(newest, key=lambda path: path.name, reverse=True)
 
     def _take(self, folder: Path) -> bool:
         """Lock a folder of checkpoints, unless this run holds its lock; False if another run does."""
@@ -233,7 +234,7 @@ class Checkpointer:
 
     def _not_used(self) -> list[str]:
         """A message about a checkpoint of the same run on other hardware, where the bytes would differ."""
-        for path in (_checkpoints(folder)[-1] for folder in self._others()):
+        for path in self._others():
             if find_damage(path) is None:
                 where = f"saved on {read_json(path / PROGRESS)['hardware']}; this is {self._hardware}"
                 anyway = "(RETRACE_RESUME_ANYWHERE=true resumes anyway)"
@@ -250,11 +251,6 @@ def _tensors(file: Any, prefix: str) -> Iterator[tuple[str, Tensor]]:
 
 def _checkpoints(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*") if path.name.isdigit())
-
-
-def _last_step(folder: Path) -> int:
-    """The step of the newest checkpoint; -1 if there is none."""
-    return max((int(path.name) for path in _checkpoints(folder)), default=-1)
 
 
 def _mark(text: str) -> str:

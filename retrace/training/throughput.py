@@ -36,9 +36,7 @@ class ProductOperations(TorchDispatchMode):
     for which it keeps tensors alive that would otherwise be freed.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.total = 0
+    total = 0
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -63,12 +61,9 @@ def count_flops(model: nn.Module, backward: Callable[[], object]) -> int:
     return operations.total
 
 
-def peak_flops(device: torch.device) -> float | None:
-    """The device's peak bf16 operations per second; None if unknown."""
-    if device.type != "cuda":
-        return None
-    name = torch.cuda.get_device_name(device)
-    return next((peak for part, peak in PEAKS.items() if part in name), None)
+def peak_flops(gpu: str | None) -> float | None:
+    """The peak bf16 operations per second of a GPU by its name; None if unknown."""
+    return next((peak for part, peak in PEAKS.items() if gpu and part in gpu), None)
 
 
 @dataclass(frozen=True)
@@ -88,8 +83,8 @@ class Speed:
 
 def write_run_record(path: Path, speed: Speed, device: Device, model: nn.Module) -> None:
     """Write the time and memory of a run."""
-    seconds, peak = max(speed.seconds, 1e-9), peak_flops(device.torch_device)
-    on_gpu = device.torch_device.type == "cuda"
+    gpu = torch.cuda.get_device_name(device.torch_device) if device.torch_device.type == "cuda" else None
+    seconds, peak = max(speed.seconds, 1e-9), peak_flops(gpu)
     record = RunRecord(
         updates=speed.updates,
         seconds=round(speed.seconds, 1),
@@ -98,14 +93,14 @@ def write_run_record(path: Path, speed: Speed, device: Device, model: nn.Module)
         teraflops_per_second=round(speed.flops / seconds / 1e12, 3),
         utilisation_percent=round(100 * speed.flops / seconds / peak / device.processes, 1) if peak else None,
         peak_memory_mib=round(peak_memory() / 2**20),
-        gpu_memory_mib=round(torch.cuda.max_memory_allocated(device.torch_device) / 2**20) if on_gpu else None,
+        gpu_memory_mib=round(torch.cuda.max_memory_allocated(device.torch_device) / 2**20) if gpu else None,
         parameters=sum(weight.numel() for weight in model.parameters()),
         trained_parameters=sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
         processes=device.processes,
         device=device.torch_device.type,
         precision="bf16" if device.bf16 else "fp32",
         tokens=speed.tokens,
-        origin=find_origin(torch.cuda.get_device_name(device.torch_device) if on_gpu else None),
+        origin=find_origin(gpu),
     )
     write_json(path, record.to_json())
 
