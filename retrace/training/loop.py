@@ -108,7 +108,6 @@ def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> 
     flops = _flops_a_token(run, model) if run.updates else 0.0
     run.device.seed_dropout()
     training = Training(run, model)
-    messages = training.restore()
     at, main = training.at, run.device.is_main
     with (
         Meter(run.title, run.updates, at.step, quiet=not main) as meter,
@@ -116,7 +115,7 @@ def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> 
         handled(training.ask_to_stop),
         run.device.together(),
     ):
-        meter.say(*(f"{run.title}  {line}" for line in messages))
+        meter.say(*(f"{run.title}  {line}" for line in training.messages))
         if at.epoch < 0:
             training.evaluate(partial(after_epoch, Epoch(0, None), meter))
             at.epoch = 0
@@ -132,20 +131,19 @@ def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> 
 
 
 class Training(Generic[Batch, Part]):
-    """A run in progress: the model as it is trained, its optimizers, its position, whether a signal asked to stop."""
+    """A run in progress: the model as it is trained, its optimizers, its position, whether a signal asked to stop.
+
+    It resumes from a checkpoint, if there is one.
+    """
 
     def __init__(self, run: Run[Batch, Part], model: nn.Module) -> None:
         self.run, self.model, self.at = run, model, Position()
         self._asked_to_stop = self._is_interruptible = False
         self.optimizers = make_optimizers(run.model, run.optimizer, run.lr, run.device.bf16)
-
-    def restore(self) -> list[str]:
-        """Resume from a checkpoint, if there is one; returns messages to the user."""
-        run = self.run
-        if run.checkpointer is None:
-            return []
-        self.at, messages = run.checkpointer.restore(run.model, self.optimizers, run.journal, run.kept)
-        return [*messages, run.checkpointer.space(self.optimizers)]
+        self.messages: list[str] = []  # to the user, about resuming
+        if run.checkpointer:
+            self.at, found = run.checkpointer.restore(run.model, self.optimizers, run.journal, run.kept)
+            self.messages = [*found, run.checkpointer.space(self.optimizers)]
 
     def ask_to_stop(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal: stop after the update, or at once in an evaluation by one process."""
@@ -180,9 +178,7 @@ class Training(Generic[Batch, Part]):
         share = next(shares, None)
         at.waited += clock.lap()
         while share is not None and run.done(at) < 1:
-            recipe = run.optimizer
-            factor = rate_factor(run.done(at), recipe.warmup_ratio, recipe.decay_start, run.updates)
-            set_rate(self.optimizers, factor)
+            set_rate(self.optimizers, rate_factor(run.optimizer, run.done(at), run.updates))
             figures = self._update(share)
             at.seconds += clock.lap()
             following = next(shares, None)

@@ -19,12 +19,13 @@ from retrace.compute.sharding import full_tensor, local_shard
 from retrace.training.settings import OptimizerSettings
 
 
-def rate_factor(done: float, warmup: float, flat: float, updates: int) -> float:
+def rate_factor(settings: OptimizerSettings, done: float, updates: int) -> float:
     """The learning rate as a share of its peak, when the share `done` of a run of so many updates is over.
 
-    Rises linearly up to `warmup`, stays at 1 up to `flat`, then falls linearly to 0 at the end. A warm-up of at most
-    one update is left out, as it would only waste the first update at a rate of 0.
+    Rises linearly during the warm-up, stays at 1, then falls linearly from the start of its decay to 0 at the end. A
+    warm-up of at most one update is left out, as it would only waste the first update at a rate of 0.
     """
+    warmup, flat = settings.warmup_ratio, settings.decay_start
     if done < warmup and warmup * updates > 1:
         return done / warmup
     if done < flat or flat >= 1:

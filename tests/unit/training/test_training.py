@@ -43,13 +43,15 @@ def _model() -> LanguageModel:
 
 
 def test_the_rate_rises_stays_and_falls() -> None:
-    rates = [rate_factor(step / 20, warmup=0.1, flat=0.5, updates=20) for step in range(21)]
+    recipe, falling = (OptimizerSettings(warmup_ratio=w, decay_start=d) for w, d in ((0.1, 0.5), (0.0, 0.0)))
+    rates = [rate_factor(recipe, step / 20, updates=20) for step in range(21)]
     assert rates[:3] == [0.0, 0.5, 1.0]
     assert rates[3:11] == [1.0] * 8
     assert rates[15] == pytest.approx(0.5)
     assert rates[20] == 0.0
-    assert [rate_factor(share, 0.0, 0.0, 4) for share in (0.0, 0.25, 1.0)] == [1.0, 0.75, 0.0]
-    assert [rate_factor(0.0, 0.05, 0.5, updates) for updates in (1, 20, 21)] == [1.0, 1.0, 0.0], "no warm-up of one"
+    assert [rate_factor(falling, share, 4) for share in (0.0, 0.25, 1.0)] == [1.0, 0.75, 0.0]
+    recipe = OptimizerSettings(warmup_ratio=0.05)
+    assert [rate_factor(recipe, 0.0, updates) for updates in (1, 20, 21)] == [1.0, 1.0, 0.0], "no warm-up of one"
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=200), st.integers(1, 9))
