@@ -39,15 +39,19 @@ class Objective(Protocol[Batch, Part]):
 
     def batches(self, epoch: int) -> Iterable[Batch]:
         """The epoch's batches of examples for all processes, on the host; the same each time."""
+        ...
 
     def sizes(self, batch: Batch) -> tuple[int, int]:
         """The number of targets in a batch, and of tokens without padding."""
+        ...
 
     def part(self, batch: Batch, rows: slice, device: Device) -> Part:
         """Some of a batch's examples, on the device, for one forward pass."""
+        ...
 
     def loss(self, model: nn.Module, part: Part) -> Tensor:
         """The loss summed over the targets, in nats."""
+        ...
 
 
 @dataclass(frozen=True)
