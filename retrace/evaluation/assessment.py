@@ -11,14 +11,7 @@ from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.flags import decision_flags, figure_flags, loss_flags, overlap_flags
 from retrace.evaluation.outcomes import ScoredTask, Scoring
 from retrace.evaluation.question_answering import QuestionAnsweringTask
-from retrace.evaluation.records import (
-    BaselineDetails,
-    GroupDetails,
-    Intervals,
-    MethodDetails,
-    SeedDetails,
-    TaskDetails,
-)
+from retrace.evaluation.records import BaselineDetails, GroupDetails, Intervals, MethodDetails, SeedDetails, TaskDetails
 from retrace.evaluation.settings import MetricSettings
 from retrace.results.grid import Kind
 from retrace.results.predictions import Epoch, kept_epoch

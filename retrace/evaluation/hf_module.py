@@ -17,7 +17,8 @@ from datasets import Features, List, Value
 
 from retrace.core.errors import InputError
 from retrace.core.settings import load_plugin, plugin_names
-from retrace.evaluation.outcomes import METRICS, Answered, Classified, figures, outcome_of, sum_to_one
+from retrace.datasets.squad import Answer, Question
+from retrace.evaluation.outcomes import METRICS, Answered, Classified, answered, figures, outcome_of, sum_to_one
 
 _STRING, _NUMBER, _CLASS = Value("string"), Value("float64"), Value("int64")
 _SQUAD = {
@@ -68,15 +69,14 @@ class RetraceMetric(evaluate.Metric):
 def _answered(predictions: list[Any], references: list[Any], no_answer_threshold: float = 1.0) -> Answered:
     if isinstance(predictions[0], str):
         return Answered(tuple(tuple(golds) for golds in references), tuple(predictions))
-    right = {reference["id"]: tuple(reference["answers"]["text"]) for reference in references}
-    unknown = next((prediction["id"] for prediction in predictions if prediction["id"] not in right), None)
-    if unknown is not None or len({prediction["id"] for prediction in predictions}) < len(references):
-        said = "predictions and references are of different questions"
-        raise InputError(said if unknown is None else f"{said}: {unknown} is only predicted")
-    golds = tuple(right[prediction["id"]] for prediction in predictions)
-    spans = tuple(prediction["prediction_text"] for prediction in predictions)
-    no_answer = np.array([prediction["no_answer_probability"] for prediction in predictions])
-    return Answered.by_threshold(golds, spans, no_answer, no_answer_threshold)
+    right = {of["id"]: tuple(Answer(text, 0) for text in of["answers"]["text"]) for of in references}
+    spans = {of["id"]: of["prediction_text"] for of in predictions}
+    if right.keys() != spans.keys() or len(right) < len(references):
+        unknown = next((f": {name} is only predicted" for name in spans if name not in right), "")
+        raise InputError(f"predictions and references are of different questions{unknown}")
+    no_answer = {of["id"]: of["no_answer_probability"] for of in predictions}
+    questions = [Question(name, "", "", "", right[name]) for name in spans]
+    return answered(questions, spans, no_answer, no_answer_threshold)
 
 
 def _classified(predictions: list[Any], references: list[Any]) -> Classified:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
 from types import ModuleType
-from typing import Any, ClassVar, Self, get_type_hints
+from typing import Any, ClassVar, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -78,15 +78,6 @@ class Answered:
         starts = self.starts or (-1,) * len(self)
         return [{"text": text, "start": start} for text, start in zip(self.answers, starts, strict=True)]
 
-    @classmethod
-    def by_threshold(
-        cls, golds: tuple[tuple[str, ...], ...], spans: tuple[str, ...], no_answer: np.ndarray, threshold: float
-    ) -> Self:
-        """Spans (N,) of a model that abstains where `no_answer`, (N,), is above `threshold`."""
-        abstained = no_answer > threshold
-        answers = tuple("" if absent else span for span, absent in zip(spans, abstained, strict=True))
-        return cls(golds, answers, spans, no_answer, abstained=abstained)
-
     def part(self, which: np.ndarray) -> "Answered":
         """Some of the questions, (N,), bool, without what a best threshold needs."""
         abstained = None if self.abstained is None else self.abstained[which]
@@ -120,7 +111,9 @@ def answered(
     if no_answer is None:
         return Answered(golds, texts)
     values = np.array([no_answer[question.id] for question in scored], dtype=np.float64)
-    return Answered.by_threshold(golds, texts, values, threshold)
+    abstained = values > threshold
+    answers = tuple("" if absent else text for text, absent in zip(texts, abstained, strict=True))
+    return Answered(golds, answers, texts, values, abstained=abstained)
 
 
 def sum_to_one(probabilities: np.ndarray) -> np.ndarray:
@@ -157,23 +150,23 @@ class Scoring:
 
     def __init__(self, names: Sequence[str]) -> None:
         """The names are files of retrace/evaluation/metrics, all for the same kind of outcome."""
-        self._names, self._metrics = names, [load_plugin(METRICS, name, "metrics") for name in names]
-        every = {name: figure for metric in self._metrics for name, figure in metric.FIGURES.items()}
+        self._metrics = {name: load_plugin(METRICS, name, "metrics") for name in names}
+        every = {name: figure for metric in self._metrics.values() for name, figure in metric.FIGURES.items()}
         self.legend = {name: replace(of, name=of.name or name.replace("_", " ")) for name, of in every.items()}
         self.scales = {name: figure.scale for name, figure in every.items()}
         self.ends = {name: SCALES[scale].ends for name, scale in self.scales.items()}
 
     def of(self, names: Collection[str]) -> "Scoring":
         """With those metrics only that give any of the figures."""
-        return Scoring([name for name, of in zip(self._names, self._metrics, strict=True) if of.FIGURES.keys() & names])
+        return Scoring([name for name, metric in self._metrics.items() if metric.FIGURES.keys() & names])
 
     def score(self, outcome: Any) -> dict[str, float]:
         """The figures."""
-        return {name: value for metric in self._metrics for name, value in figures(metric, outcome).items()}
+        return {name: value for metric in self._metrics.values() for name, value in figures(metric, outcome).items()}
 
     def resampled(self, outcome: Any) -> Resampled:
         """The figures, except counts and thresholds, for weights of examples."""
-        every = [metric.resampled(outcome) for metric in self._metrics]
+        every = [metric.resampled(outcome) for metric in self._metrics.values()]
         return lambda weights: {name: values for figures in every for name, values in figures(weights).items()}
 
     def scored(self, outcomes: Mapping[str, Classified | Answered], resamples: int, seed: int) -> dict[str, Scored]:
@@ -198,8 +191,8 @@ class Scoring:
 
     def _optional(self, function: str, outcome: Any) -> dict[str, Any]:
         """What that function of a metric gives, of all metrics that have it."""
-        found = [getattr(metric, function)(outcome) for metric in self._metrics if hasattr(metric, function)]
-        return {name: value for part in found for name, value in part.items()}
+        having = [getattr(metric, function) for metric in self._metrics.values() if hasattr(metric, function)]
+        return {name: value for of in having for name, value in of(outcome).items()}
 
 
 class ScoredTask(ABC):

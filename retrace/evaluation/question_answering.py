@@ -5,7 +5,6 @@ answerable questions only.
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -109,17 +108,11 @@ class QuestionAnsweringTask(ScoredTask):
     @cached_property
     def baselines(self) -> dict[str, Answered]:
         """Never answering, and word overlap."""
-        nothing = {question.id: "" for question in self._questions}
+        nothing = answered(self._questions, {question.id: "" for question in self._questions})
         spans = [overlap_span(question) for question in self._questions]
-        overlap = {
-            question.id: question.context[start:end]
-            for question, (start, end) in zip(self._questions, spans, strict=True)
-        }
-        starts = tuple(start for start, _ in spans)
-        return {
-            "no_answer": answered(self._questions, nothing),
-            "word_overlap": replace(answered(self._questions, overlap), starts=starts),
-        }
+        texts = tuple(of.context[start:end] for of, (start, end) in zip(self._questions, spans, strict=True))
+        overlap = replace(nothing, answers=texts, starts=tuple(start for start, _ in spans))
+        return {"no_answer": nothing, "word_overlap": overlap}
 
     def breakdown(self, outcomes: Sequence[Answered]) -> AnswerBreakdown:
         """How many questions were answered and how many have an answer; the scores by threshold."""
@@ -133,8 +126,6 @@ class QuestionAnsweringTask(ScoredTask):
 
 def question_words(questions: Sequence[str]) -> Groups:
     """Questions grouped by their first question word; rare words are in one group, other."""
-    found = [QUESTION_WORD.search(question.lower()) for question in questions]
-    words = [match.group() if match else OTHER for match in found]
-    counts = Counter(words)
-    kept = [word if counts[word] >= FEWEST else OTHER for word in words]
-    return {word: np.array([of == word for of in kept]) for word in sorted(set(kept), key=lambda of: (of == OTHER, of))}
+    words = pd.Series(questions).str.lower().str.extract(QUESTION_WORD, expand=False)
+    kept = words.where(words.map(words.value_counts()) >= FEWEST, OTHER)
+    return {word: (kept == word).to_numpy() for word in sorted(set(kept), key=lambda of: (of == OTHER, of))}

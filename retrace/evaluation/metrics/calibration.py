@@ -33,18 +33,16 @@ def resampled(outcome: Classified) -> Resampled:
 def reliability(outcomes: Sequence[Classified]) -> Columns:
     """Mean confidence, accuracy and number of examples of each bin that has any, pooled over seeds.
 
-    The points of a reliability diagram (Niculescu-Mizil and Caruana 2005). The number is per seed. Empty without
+    The points of a reliability diagram (Niculescu-Mizil and Caruana 2005). The number is per seed. All outcomes have
     probabilities.
     """
-    found = [(*_bins(of.probabilities, of.predicted), of) for of in outcomes if of.probabilities is not None]
-    if not found:
-        return {}
-    bins, confidence = (np.concatenate(parts) for parts in list(zip(*found, strict=True))[:2])
-    right = np.concatenate([np.equal(of.labels, of.predicted) for *_, of in found])
-    counts, *sums = (np.bincount(bins, of, minlength=BINS) for of in (None, confidence, right))
-    some = counts > 0
-    means = {name: of[some] / counts[some] for name, of in zip(("confidence", "accuracy"), sums, strict=True)}
-    return {name: of.tolist() for name, of in (means | {"examples": counts[some] / len(found)}).items()}
+    found = [_bins(of.probabilities, of.predicted) for of in outcomes if of.probabilities is not None]
+    bins, confidence = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    right = np.concatenate([np.equal(of.labels, of.predicted) for of in outcomes])
+    counts = np.bincount(bins)
+    sums = {"confidence": np.bincount(bins, confidence), "accuracy": np.bincount(bins, right)}
+    means = {name: of[counts > 0] / counts[counts > 0] for name, of in sums.items()}
+    return {name: of.tolist() for name, of in (means | {"examples": counts[counts > 0] / len(outcomes)}).items()}
 
 
 def _bins(probabilities: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -315,7 +315,6 @@ def test_bins_of_confidence_are_pooled_over_seeds() -> None:
     assert found["examples"] == [1.0, 3.0]
     assert found["accuracy"] == pytest.approx([1.0, 2 / 3])
     assert found["confidence"] == pytest.approx([0.625, 0.98])
-    assert reliability([Classified(("a", "b"), labels, predicted)]) == {}
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "f1", "precision", "recall", "matthews", "roc_auc", "calibration"])

@@ -125,7 +125,7 @@ def test_scikit_learn_agrees(outcome: Classified) -> None:
         assert found == pytest.approx(expected[:3], abs=1e-12)
     assert averages == {}
     if len(np.union1d(labels, predicted)) > 1:
-        assert matthews.score(outcome)["matthews"] == pytest.approx(matthews_corrcoef(labels, predicted), abs=1e-12)
+        assert figures(matthews, outcome)["matthews"] == pytest.approx(matthews_corrcoef(labels, predicted), abs=1e-12)
     area = _area(outcome)
     assert roc_auc.score(outcome) == ({} if area is None else {"roc_auc": pytest.approx(area, abs=1e-12)})
     error = _calibration_error(outcome)
