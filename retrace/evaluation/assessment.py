@@ -65,6 +65,7 @@ class _Assessor:
         # If no metric gives the task's headlines: another figure, one that is better lower only if there is no other.
         computed = sorted(self._scored[runs[0].name].drawn, key=lambda name: scoring.legend[name].better != "higher")
         self._headlines = [name for name in task.headlines if name in computed] or computed[:1]
+        self._headline = next(iter(self._headlines), "")  # the data may lack a class that the only metric needs
         self._headline_scoring = scoring.of(self._headlines)
         # Of the models before training only the headlines, which trained ones are compared with, are resampled.
         before = {run.name: task.outcome(run.epochs[0].rows) for run in runs}
@@ -79,8 +80,8 @@ class _Assessor:
         return TaskDetails(
             headlines=self._headlines,
             legend={**scoring.legend, "validation_loss": replace(loss, name="loss") if task.split == "test" else loss},
-            baselines={name: BaselineDetails(figures=dict(self._scored[name].figures), intervals=self._intervals(name))
-                       for name in self._baselines},
+            baselines={name: BaselineDetails(figures=dict(of.figures), intervals=intervals([of]))
+                       for name, of in self._scored.items() if name in self._baselines},
             methods={method: self._method(method) for method in self._methods},
             comparisons=compare({method: self._seeds(method) for method in self._methods}, scoring.legend),
             notes=scoring.notes(self._kept[self._runs[0].name]) | dict(task.notes),
@@ -88,30 +89,31 @@ class _Assessor:
         )  # fmt: skip
 
     def _method(self, method: str) -> MethodDetails:
-        runs = self._methods[method]
+        runs, scored = self._methods[method], self._seeds(method)
         seeds = {str(run.seed): self._seed(run) for run in runs}
         table = pd.DataFrame([seed.figures for seed in seeds.values()])
         flags: Flags = {}
         if SCRATCH in self._methods and method != SCRATCH:
-            flags = self._not_above(self._seeds(method), self._seeds(SCRATCH), SCRATCH, OF_MODELS)
+            flags = self._not_above(scored, self._seeds(SCRATCH), SCRATCH, OF_MODELS)
         return MethodDetails(
             figures=table.mean().to_dict(),
             std=table.std().to_dict() if len(runs) > 1 else {},
-            intervals=self._intervals(*(run.name for run in runs)),
+            intervals=intervals(scored),
             intervals_of="examples and seeds" if len(runs) > 1 else "examples, as there is one seed",
             groups={kind: {name: self._group(which, runs) for name, which in groups.items()}
                     for kind, groups in self._task.groups.items()},
             flags=flags,
-            ahead=self._ahead(self._seeds(method)),
+            ahead=self._ahead(scored),
             seeds=seeds,
             breakdown=self._task.breakdown([self._kept[run.name] for run in runs]),
         )  # fmt: skip
 
     def _seed(self, run: MethodRun) -> SeedDetails:
+        scored = self._scored[run.name]
         return SeedDetails(
             epoch=run.kept.number,
-            figures={"validation_loss": run.kept.validation_loss} | dict(self._scored[run.name].figures),
-            intervals=self._intervals(run.name),
+            figures={"validation_loss": run.kept.validation_loss} | dict(scored.figures),
+            intervals=intervals([scored]),
             before=dict(self._before[run.name].figures),
             flags=self._run_flags(run),
         )
@@ -128,16 +130,12 @@ class _Assessor:
             intervals={name: found[name] for name in names},
         )
 
-    def _intervals(self, *names: str) -> Intervals:
-        return intervals([self._scored[name] for name in names])
-
     def _ahead(self, seeds: Sequence[Scored]) -> Intervals:
         """How far the mean over seeds is ahead of each baseline on the same examples."""
-        figure = next(iter(self._headlines), "")
         return {
-            name: difference(figure, seeds, [self._scored[name]] * len(seeds), are_paired=True).interval
+            name: difference(self._headline, seeds, [self._scored[name]] * len(seeds), are_paired=True).interval
             for name in self._baselines
-            if figure in self._scored[name].drawn
+            if self._headline in self._scored[name].drawn
         }
 
     def _seeds(self, method: str) -> list[Scored]:
@@ -146,9 +144,9 @@ class _Assessor:
     def _run_flags(self, run: MethodRun) -> Flags:
         scored = self._scored[run.name]
         flags = decision_flags(self._kept[run.name]) | figure_flags(scored.figures, self._scoring.scales)
-        for baseline in self._baselines:
-            flags |= self._not_above([scored], [self._scored[baseline]], baseline)
-        flags |= self._not_above([scored], [self._before[run.name]], "before_training")
+        others = {name: self._scored[name] for name in self._baselines} | {"before_training": self._before[run.name]}
+        for name, other in others.items():
+            flags |= self._not_above([scored], [other], name)
         if self._task.split == "test":
             return flags  # which has no learning curve
         return flags | loss_flags([(epoch.training_loss, epoch.validation_loss) for epoch in run.epochs])
@@ -158,11 +156,8 @@ class _Assessor:
 
         A flag is a warning: better too few than one for a model that has learned.
         """
-        if not self._headlines:  # the data may lack a class that the only metric needs
-            return {}
-        figure = self._headlines[0]
-        better = self._scoring.legend[figure].better
-        if better == "neither" or figure not in other[0].drawn:
+        figure = self._headline
+        if figure not in other[0].drawn or (better := self._scoring.legend[figure].better) == "neither":
             return {}
         found = difference(figure, model, other, are_alike=True)
         value, below = (float(np.mean([seed.figures[figure] for seed in side])) for side in (model, other))

@@ -24,7 +24,7 @@ from retrace.statistics.scales import Figure
 CITATION = "Banerjee and Lavie 2005: METEOR: An Automatic Metric for MT Evaluation. ACL workshop."
 FIGURES = dict.fromkeys(("meteor", "meteor_exact_stem"), Figure("fraction", "higher"))
 
-_TOKENIZER = NLTKWordTokenizer()
+_words = lru_cache(1 << 18)(NLTKWordTokenizer().tokenize)
 _STEMMER: Any = SimpleNamespace(stem=lru_cache(1 << 18)(PorterStemmer().stem))
 _NO_SYNONYMS: Any = SimpleNamespace(synsets=lambda word: [])  # in place of WordNet
 
@@ -53,8 +53,3 @@ def _best(name: str, answer: str, golds: tuple[str, ...]) -> dict[str, float]:
     right = [_words(text) for text in dict.fromkeys(golds)]
     synonyms: Any = wordnet if name == "meteor" else _NO_SYNONYMS
     return {name: meteor_score(right, _words(answer), stemmer=_STEMMER, wordnet=synonyms)}
-
-
-@lru_cache(1 << 18)
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(_TOKENIZER.tokenize(text))

@@ -11,7 +11,6 @@ import re
 import string
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -20,24 +19,17 @@ from scipy.sparse import csr_array
 from retrace.evaluation.outcomes import Answered
 from retrace.evaluation.records import Columns
 from retrace.statistics.intervals import Figures, Resampled, Share, mean_of, whole_shares
-from retrace.statistics.scales import Figure
+from retrace.statistics.scales import Figure, Legend
 
 CITATION = "Rajpurkar, Jia and Liang 2018: Know What You Don't Know: Unanswerable Questions for SQuAD. ACL."
-_FIGURES = {
-    "exact_match": Figure("percentage", "higher", "exact match"),
-    "f1": Figure("percentage", "higher", "F1"),
-    "total": Figure("count", "neither", "number"),
-}
-_SCORE = Figure("score", "neither")
-FIGURES = {
-    f"{prefix}{name}": replace(figure, name=f"{figure.name}{of}")
-    for prefix, of in (("", ""), ("HasAns_", " of answerable questions"), ("NoAns_", " of unanswerable questions"))
-    for name, figure in _FIGURES.items()
-} | {
-    f"best_{name}{ending}": replace(figure, name=f"{_FIGURES[name].name}{of}")
-    for name in ("exact_match", "f1")
-    for ending, figure, of in (("", _FIGURES[name], " at its best threshold"), ("_thresh", _SCORE, "'s best threshold"))
-}
+FIGURES: Legend = {}
+for _prefix, _of in ("", ""), ("HasAns_", " of answerable questions"), ("NoAns_", " of unanswerable questions"):
+    FIGURES[f"{_prefix}exact_match"] = Figure("percentage", "higher", f"exact match{_of}")
+    FIGURES[f"{_prefix}f1"] = Figure("percentage", "higher", f"F1{_of}")
+    FIGURES[f"{_prefix}total"] = Figure("count", "neither", f"number{_of}")
+for _name, _called in ("exact_match", "exact match"), ("f1", "F1"):
+    FIGURES[f"best_{_name}"] = Figure("percentage", "higher", f"{_called} at its best threshold")
+    FIGURES[f"best_{_name}_thresh"] = Figure("score", "neither", f"{_called}'s best threshold")
 
 POINTS = 61  # of the curve by threshold, beside its ends and 0
 _ARTICLES = re.compile(r"\b(a|an|the)\b", re.UNICODE)
@@ -50,8 +42,6 @@ def score(outcome: Answered) -> dict[str, float]:
     HasAns_ and NoAns_ figures are present where there are questions of that kind, best_ ones where
     `no_answer` is given; their thresholds are on its scale. No question, no figure.
     """
-    if not outcome.answers:
-        return {}
     values = _decided(outcome)
     figures: dict[str, float] = {}
     for prefix, among in _kinds(outcome).items():
@@ -127,7 +117,7 @@ def threshold_curve(outcomes: Sequence[Answered]) -> Columns:
     for outcome in outcomes:
         assert outcome.no_answer is not None
         answers, abstaining = outcome.no_answer[:, None] <= thresholds, ~outcome.answerable  # (N, thresholds), (N,)
-        for name, column in _of_spans(outcome).items():
+        for name, column in _compared(outcome.golds, outcome.spans or ()).items():
             curves[name].append(100.0 * (abstaining.sum() + (column - abstaining) @ answers) / len(outcome))
     return {"threshold": thresholds.tolist()} | {name: np.mean(of, axis=0).tolist() for name, of in curves.items()}
 
@@ -201,16 +191,12 @@ def _kinds(outcome: Answered) -> dict[str, np.ndarray]:
     return {prefix: among for prefix, among in kinds.items() if among.any()}
 
 
-def _of_spans(outcome: Answered) -> dict[str, np.ndarray]:
-    """The same if every question is answered."""
-    assert outcome.spans is not None
-    return _compared(outcome.golds, outcome.spans)
-
-
 def _gains(outcome: Answered) -> dict[str, np.ndarray]:
     """What answering each question gains over abstaining, (N,).
 
     As in the script any text costs a point where there is no answer, even if it is empty after normalising.
     """
-    spoils = np.array([-float(span != "") for span in outcome.spans or ()])
-    return {name: np.where(outcome.answerable, column, spoils) for name, column in _of_spans(outcome).items()}
+    spans = outcome.spans or ()
+    spoils = np.array([-float(span != "") for span in spans])
+    values = _compared(outcome.golds, spans)
+    return {name: np.where(outcome.answerable, column, spoils) for name, column in values.items()}
