@@ -240,8 +240,7 @@ def _in_nats(loss: Any, tokens: Any, words: Any, size: Any) -> dict[str, Any]:
 
 
 def _counts(stream: np.ndarray, vocabulary: int, special: tuple[int, ...]) -> np.ndarray:
-    counts = np.zeros(vocabulary, dtype=np.int64)
-    for start in range(0, len(stream), CHUNK):
-        counts += np.bincount(stream[start : start + CHUNK], minlength=vocabulary)
+    parts = np.array_split(stream, 1 + len(stream) // CHUNK)
+    counts = np.sum([np.bincount(part, minlength=vocabulary) for part in parts], axis=0)
     counts[list(special)] = 0
     return counts

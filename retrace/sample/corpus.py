@@ -29,18 +29,7 @@ from retrace.core.files import write_text
 from retrace.core.paths import questions_path, running_text, sentences_path
 from retrace.core.settings import Params, Section, require
 from retrace.datasets.text import text_path
-from retrace.sample.language import (
-    BY_KIND,
-    LIKE,
-    PHRASES,
-    SHORT_NAMES,
-    Relation,
-    Style,
-    ask,
-    judge,
-    state,
-    write_reviews,
-)
+from retrace.sample.language import BY_KIND, PHRASES, SHORT_NAMES, Relation, Style, ask, judge, state, write_reviews
 from retrace.sample.world import RIVER_NAMES, Entity, NameMaker, World, build_world, sizes_of
 
 # Of 72 training articles, and of 224 held-out ones.
@@ -215,7 +204,7 @@ def _left_out(rng: random.Random, article: Article) -> list[tuple[Relation, Stat
     found = []
     for relation in BY_KIND[article.subject.kind]:
         if relation.name not in told:
-            like = [fact for fact in article.facts if LIKE[fact.relation.answer] == LIKE[relation.answer]]
+            like = [fact for fact in article.facts if fact.relation.like == relation.like]
             found.append((relation, rng.choice(like or article.facts)))
     rng.shuffle(found)
     return found
@@ -223,11 +212,10 @@ def _left_out(rng: random.Random, article: Article) -> list[tuple[Relation, Stat
 
 def _context(article: Article) -> tuple[str, dict[StatedFact, int]]:
     """The first paragraph as running text, and the offset of each fact's answer in it."""
-    sentences, starts, position = [], {}, 0
+    context, starts = "", {}
     for fact in article.facts:
         sentence = fact.sentence.replace(" ,", ",").replace(" .", ".")
         (found,) = re.finditer(rf"\b{re.escape(fact.answer)}\b", sentence, re.IGNORECASE)
-        starts[fact] = position + found.start()
-        sentences.append(sentence)
-        position += len(sentence) + 1
-    return " ".join(sentences), starts
+        starts[fact] = len(context) + found.start()
+        context += f"{sentence} "
+    return context.removesuffix(" "), starts

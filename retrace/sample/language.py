@@ -38,7 +38,6 @@ WITH_PLACE = 0.3  # share of reviews that name the place
 HELD_OUT = 4  # one of this many phrasings of a judgement is kept for the held-out parts
 
 SHOWN: dict[str, str] = _FILE["shown"]  # how a sentence names an answer, by its kind
-LIKE: dict[str, str] = _FILE["like"]  # a class of each kind of answer; those of one class are plausible for one another
 SHORT_NAMES: dict[str, str] = _FILE["short_names"]  # by kind of subject, from an article's second sentence on
 
 
@@ -56,10 +55,14 @@ class Relation:
 
     name: str
     answer: str  # the kind of its answers, a key of SHOWN
+    like: str  # a class of kinds of answers, which are plausible for one another
     nouns: tuple[str, ...]
 
 
-RELATIONS = {name: Relation(name, of["answer"], tuple(of["nouns"].split())) for name, of in _FILE["relations"].items()}
+RELATIONS = {
+    name: Relation(name, of["answer"], _FILE["like"][of["answer"]], tuple(of["nouns"].split()))
+    for name, of in _FILE["relations"].items()
+}
 BY_KIND = {kind: [RELATIONS[name] for name in names.split()] for kind, names in _FILE["relations_of"].items()}
 
 
@@ -95,12 +98,9 @@ def _clause(rng: random.Random, favourable: bool, rare_share: float, negate: boo
     verb = "were" if noun in WORDS["plural_aspects"] else "was"
     adjectives = PRAISE if favourable != negate else BLAME
     adjective = rng.choice(adjectives[COMMON:] if rng.random() < rare_share else adjectives[:COMMON])
-    if negate:
-        negator = rng.randrange(len(NEGATORS))
-        return f"the {noun} {verb} {NEGATORS[negator]} {adjective}", negator + aspect
-    degree = rng.randrange(len(DEGREES) * 2)
-    word = DEGREES[degree] + " " if degree < len(DEGREES) else ""
-    return f"the {noun} {verb} {word}{adjective}", degree + aspect
+    words = NEGATORS if negate else [*DEGREES, *[""] * len(DEGREES)]
+    number = rng.randrange(len(words))
+    return " ".join(filter(None, ("the", noun, verb, words[number], adjective))), number + aspect
 
 
 def judge(rng: random.Random, favourable: bool, rare_share: float) -> tuple[str, int]:

@@ -70,14 +70,11 @@ def compare(methods: Mapping[str, Sequence[Scored]], legend: Legend) -> list[Com
     """Compare every pair of methods, each with its seeds, by every figure that both have."""
     found: list[Comparison] = []
     for figure in dict.fromkeys(name for seeds in methods.values() for name in seeds[0].drawn):
-        pairs = list(combinations((name for name, seeds in methods.items() if figure in seeds[0].drawn), 2))
-        differences = [difference(figure, methods[first], methods[second]) for first, second in pairs]
-        tests = [
-            _test(figure, [*methods[first], *methods[second]], of)
-            for (first, second), of in zip(pairs, differences, strict=True)
-        ]
+        having = [name for name, seeds in methods.items() if figure in seeds[0].drawn]
+        pairs = {pair: difference(figure, *(methods[name] for name in pair)) for pair in combinations(having, 2)}
+        tests = [_test(figure, [*methods[first], *methods[second]], of) for (first, second), of in pairs.items()]
         corrected = holm([p for _, p in tests])
-        for pair, of, (test, p), p_corrected in zip(pairs, differences, tests, corrected, strict=True):
+        for (pair, of), (test, p), p_corrected in zip(pairs.items(), tests, corrected, strict=True):
             verdict = _verdict(*pair, of, p_corrected < ALPHA, legend[figure].better)
             kind = "models" if of.is_of_models else "methods"
             found.append(
