@@ -123,7 +123,7 @@ class _Assessor:
         parts = {run.name: self._kept[run.name].part(which) for run in runs}
         scored = [*self._score(self._headline_scoring, parts).values()]
         found = intervals(scored)
-        names = [name for name in self._headlines if name in found and all(name in of.figures for of in scored)]
+        names = [name for name in self._headlines if name in found]
         return GroupDetails(
             examples=int(which.sum()),
             figures={name: float(np.mean([of.figures[name] for of in scored])) for name in names},

@@ -29,16 +29,6 @@ FEATURES = {
     Answered: [Features({"predictions": _STRING, "references": List(_STRING)}), Features(_SQUAD)],
     Classified: [Features({"predictions": of, "references": _CLASS}) for of in (_CLASS, List(_NUMBER))],
 }
-INPUTS = {
-    Answered: """
-Predictions are answers, "" for none; references are lists of right answers, empty where there is none.
-Or both have the format of `evaluate`'s squad_v2, with no_answer_probability, and are matched by id;
-answers whose probability is above `no_answer_threshold` (default 1.0) count as no answer.
-""",
-    Classified: """
-Predictions are numbers of classes, or the probabilities of all classes; references are numbers of classes.
-""",
-}
 
 
 class RetraceMetric(evaluate.Metric):
@@ -49,24 +39,29 @@ class RetraceMetric(evaluate.Metric):
         if config_name not in names:
             raise InputError(f"config_name: {config_name!r} is not allowed; expected one of {', '.join(names)}")
         self._metric = load_plugin(METRICS, config_name, "config_name")
+        self._kind = outcome_of(self._metric)
+        self._outcome = _answered if self._kind is Answered else _classified
         super().__init__(config_name=config_name, **options)
         self.info.module_name = config_name
 
     def _info(self) -> evaluate.MetricInfo:
-        kind = outcome_of(self._metric)
         return evaluate.MetricInfo(
             description=inspect.getdoc(self._metric) or "",
             citation=getattr(self._metric, "CITATION", ""),
-            inputs_description=INPUTS[kind],
-            features=FEATURES[kind],
+            inputs_description=inspect.getdoc(self._outcome) or "",
+            features=FEATURES[self._kind],
         )
 
     def _compute(self, *, predictions: Any = None, references: Any = None, **options: Any) -> dict[str, float]:
-        outcome = _answered if outcome_of(self._metric) is Answered else _classified
-        return figures(self._metric, outcome(predictions, references, **options))
+        return figures(self._metric, self._outcome(predictions, references, **options))
 
 
 def _answered(predictions: list[Any], references: list[Any], no_answer_threshold: float = 1.0) -> Answered:
+    """Predictions are answers, "" for none; references are lists of right answers, empty where there is none.
+
+    Or both have the format of `evaluate`'s squad_v2, with no_answer_probability, and are matched by id; answers whose
+    probability is above `no_answer_threshold` (default 1.0) count as no answer.
+    """
     if isinstance(predictions[0], str):
         return Answered(tuple(tuple(golds) for golds in references), tuple(predictions))
     right = {of["id"]: tuple(Answer(text, 0) for text in of["answers"]["text"]) for of in references}
@@ -80,6 +75,7 @@ def _answered(predictions: list[Any], references: list[Any], no_answer_threshold
 
 
 def _classified(predictions: list[Any], references: list[Any]) -> Classified:
+    """Predictions are numbers of classes, or the probabilities of all classes; references are numbers of classes."""
     labels, predicted = np.array(references), np.array(predictions)
     probabilities = predicted if predicted.ndim == 2 else None
     if probabilities is not None:

@@ -35,8 +35,7 @@ FEWEST, OTHER = 20, "other"  # question words with fewer questions are grouped a
 
 def answerable_means(outcome: Answered, of: OneAnswer) -> Resampled:
     """The mean of each figure for weights of questions, (R, N); no figure if no question has an answer."""
-    values = _values(outcome, of)
-    return mean_of(values, outcome.answerable) if values else lambda weights: {}
+    return mean_of(_values(outcome, of), outcome.answerable)
 
 
 def answerable_shares(outcome: Answered, of: OneAnswer) -> dict[str, Share]:

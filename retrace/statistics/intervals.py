@@ -99,9 +99,8 @@ def mean_of(values: Mapping[str, np.ndarray], among: np.ndarray | None = None) -
 
     NaN for a resample without any of them.
     """
-    size = len(next(iter(values.values())))
-    counted = np.ones(size) if among is None else among.astype(np.float64)
-    columns = np.stack([*values.values(), np.ones(size)], axis=1) * counted[:, None]  # (N, F + 1)
+    counted = np.ones(len(next(iter(values.values())))) if among is None else among.astype(np.float64)
+    columns = np.stack([*values.values(), np.ones(len(counted))], axis=1) * counted[:, None]  # (N, F + 1)
 
     def figures(weights: np.ndarray) -> Figures:
         *sums, total = (weights @ columns).T
