@@ -17,8 +17,8 @@ from retrace.core.files import STEADY_DIGITS, rounded, write_json, write_text
 from retrace.core.guard import guarded
 from retrace.core.paths import QUESTIONS, TASKS, has_test, on_test, source_folder
 from retrace.core.records import timed
-from retrace.evaluation.assessment import KINDS, MethodRun, assess
-from retrace.evaluation.outcomes import ScoredTask, Scoring
+from retrace.evaluation.assessment import KINDS, MethodRun, Task, assess
+from retrace.evaluation.outcomes import Scoring
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics, TaskDetails
 from retrace.evaluation.settings import EvaluateParams
 from retrace.results.grid import PREDICTIONS, Grid, Kind
@@ -50,7 +50,7 @@ def main() -> None:
         print_headlines(details)
 
 
-def read_task(source: Path, name: str, grid: Grid, splits: Sequence[str]) -> ScoredTask:
+def read_task(source: Path, name: str, grid: Grid, splits: Sequence[str]) -> Task:
     """A task's examples; baselines are fitted to those that the first seed's models were trained on."""
     drawn = read_drawn(PREDICTIONS / name / grid.methods_of(name)[0] / str(grid.seeds[0]))
     return KINDS[grid.kind_of(name)].read(source, name, splits, drawn)
@@ -65,7 +65,7 @@ def read_runs(name: str, grid: Grid, read: Callable[[Path, Kind], Sequence[Epoch
     ]
 
 
-def write_curves(name: str, task: ScoredTask, runs: Sequence[MethodRun], scoring: Scoring) -> None:
+def write_curves(name: str, task: Task, runs: Sequence[MethodRun], scoring: Scoring) -> None:
     """Write a task's learning curves: losses and metrics by method, seed and epoch."""
     rows = [
         {"method": run.method, "seed": run.seed, "epoch": epoch.number}

@@ -9,7 +9,7 @@ import pandas as pd
 
 from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.flags import decision_flags, figure_flags, loss_flags, overlap_flags
-from retrace.evaluation.outcomes import ScoredTask, Scoring
+from retrace.evaluation.outcomes import Scoring
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.records import BaselineDetails, GroupDetails, Intervals, MethodDetails, SeedDetails, TaskDetails
 from retrace.evaluation.settings import MetricSettings
@@ -21,10 +21,8 @@ from retrace.statistics.scales import CURVES, Flags
 
 SCRATCH = "scratch"  # the method without pretraining, a baseline for the others
 OF_MODELS = "of these models; one seed does not tell the methods apart"
-KINDS: Mapping[Kind, type[ClassificationTask] | type[QuestionAnsweringTask]] = {
-    "classification": ClassificationTask,
-    "question_answering": QuestionAnsweringTask,
-}
+Task = ClassificationTask | QuestionAnsweringTask
+KINDS: Mapping[Kind, type[Task]] = {"classification": ClassificationTask, "question_answering": QuestionAnsweringTask}
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class MethodRun:
         return kept_epoch(self.epochs)
 
 
-def assess(task: ScoredTask, scoring: Scoring, runs: Sequence[MethodRun], settings: MetricSettings) -> TaskDetails:
+def assess(task: Task, scoring: Scoring, runs: Sequence[MethodRun], settings: MetricSettings) -> TaskDetails:
     """Score the baselines, and every run before training and at the epoch that was kept."""
     return _Assessor(task, scoring, runs, settings).details()
 
@@ -54,7 +52,7 @@ def assess(task: ScoredTask, scoring: Scoring, runs: Sequence[MethodRun], settin
 class _Assessor:
     """The figures of baselines, of runs, and of runs before training, by name."""
 
-    def __init__(self, task: ScoredTask, scoring: Scoring, runs: Sequence[MethodRun], settings: MetricSettings) -> None:
+    def __init__(self, task: Task, scoring: Scoring, runs: Sequence[MethodRun], settings: MetricSettings) -> None:
         self._task, self._scoring, self._runs, self._settings = task, scoring, runs, settings
         self._methods: dict[str, list[MethodRun]] = {}
         for run in runs:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from statistics import mode
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self, get_args
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from scipy.special import softmax
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+from sklearn.metrics import confusion_matrix
 
 from retrace.datasets.examples import Example, read_classes, read_examples
 from retrace.datasets.splits import INSIDE, INSIDE_FIRST, given_away
@@ -188,16 +188,11 @@ class ClassificationTask(ScoredTask):
     def breakdown(self, outcomes: Sequence[Classified]) -> ClassBreakdown:
         """Confusion matrix, precision, recall and F1 of each class, and bins of confidence."""
         confusions = [confusion_matrix(of.labels, of.predicted, labels=range(len(self._classes))) for of in outcomes]
-        scores = [
-            precision_recall_fscore_support(of.labels, of.predicted, labels=range(len(self._classes)), zero_division=0)
-            for of in outcomes
-        ]
-        names = ["precision", "recall", "f1", "examples"]
-        classes = pd.DataFrame(np.mean(scores, axis=0).T, self._classes, names).astype({"examples": int})
+        counts = [counting(of)(np.ones((1, len(of)))) for of in outcomes]
+        means = {measure: np.mean([_values(measure, of)[0] for of in counts], axis=0) for measure in get_args(Measure)}
+        classes = pd.DataFrame(means, self._classes).assign(examples=counts[0].support[0].astype(int)).to_dict("index")
         return ClassBreakdown(
-            confusion=np.mean(confusions, axis=0).tolist(),
-            classes=classes.to_dict("index"),
-            reliability=reliability(outcomes),
+            confusion=np.mean(confusions, axis=0).tolist(), classes=classes, reliability=reliability(outcomes)
         )
 
     def _notes(self, rows: int) -> Mapping[str, str]:

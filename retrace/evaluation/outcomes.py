@@ -3,10 +3,8 @@
 Each metric is a file of retrace/evaluation/metrics; params.yaml lists those for each kind of task.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import compress
 from types import ModuleType
 from typing import Any, ClassVar, get_type_hints
@@ -17,7 +15,6 @@ import pandas as pd
 from retrace.core.settings import load_plugin
 from retrace.datasets.splits import keys_of, known_rows
 from retrace.datasets.squad import Question
-from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown
 from retrace.results.predictions import LOGIT
 from retrace.statistics.intervals import Resampled, Scored, resample
 from retrace.statistics.scales import SCALES
@@ -195,8 +192,12 @@ class Scoring:
         return {name: value for of in having for name, value in of(outcome).items()}
 
 
-class ScoredTask(ABC):
-    """The examples of a task, for scoring: those of its test split where that is given, else of dev."""
+class ScoredTask:
+    """The examples of a task, for scoring: those of its test split where that is given, else of dev.
+
+    A kind of task adds `outcome`, the decisions in a run's predictions, `baselines`, the outcomes of these, and
+    `breakdown`, what its report shows beside the figures.
+    """
 
     headlines: ClassVar[tuple[str, ...]]  # the figures that methods are judged by, the most important first
     given_how: str  # in words, of `given`
@@ -216,19 +217,6 @@ class ScoredTask(ABC):
         if self.shared.any() and not self.shared.all():
             self.groups["overlap"] = {"not in the training data": ~self.shared}
         self.notes: Mapping[str, str] = {}  # on baselines, by name
-
-    @abstractmethod
-    def outcome(self, rows: pd.DataFrame) -> Any:
-        """The decisions in a run's predictions."""
-
-    @cached_property
-    @abstractmethod
-    def baselines(self) -> dict[str, Any]:
-        """Outcomes of the baselines."""
-
-    @abstractmethod
-    def breakdown(self, outcomes: Sequence[Any]) -> ClassBreakdown | AnswerBreakdown:
-        """The decisions of a method's seeds by class, or counts of answers."""
 
 
 def length_groups(texts: Sequence[str], unit: str) -> Groups:

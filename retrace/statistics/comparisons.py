@@ -71,8 +71,8 @@ def compare(methods: Mapping[str, Sequence[Scored]], legend: Legend) -> list[Com
     found: list[Comparison] = []
     for figure in dict.fromkeys(name for seeds in methods.values() for name in seeds[0].drawn):
         having = [name for name, seeds in methods.items() if figure in seeds[0].drawn]
-        pairs = {pair: difference(figure, *(methods[name] for name in pair)) for pair in combinations(having, 2)}
-        tests = [_test(figure, [*methods[first], *methods[second]], of) for (first, second), of in pairs.items()]
+        pairs = {(one, two): difference(figure, methods[one], methods[two]) for one, two in combinations(having, 2)}
+        tests = [_test(figure, [*methods[one], *methods[two]], of) for (one, two), of in pairs.items()]
         corrected = holm([p for _, p in tests])
         for (pair, of), (test, p), p_corrected in zip(pairs.items(), tests, corrected, strict=True):
             verdict = _verdict(*pair, of, p_corrected < ALPHA, legend[figure].better)

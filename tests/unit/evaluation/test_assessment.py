@@ -7,11 +7,11 @@ import pytest
 
 from retrace.datasets.examples import Example
 from retrace.datasets.squad import Answer, Question
-from retrace.evaluation.assessment import MethodRun, assess
+from retrace.evaluation.assessment import MethodRun, Task, assess
 from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.metrics.calibration import reliability
 from retrace.evaluation.metrics.squad_v2 import threshold_curve
-from retrace.evaluation.outcomes import Answered, Classified, ScoredTask, Scoring
+from retrace.evaluation.outcomes import Answered, Classified, Scoring
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, TaskDetails
 from retrace.evaluation.settings import MetricSettings
@@ -56,7 +56,7 @@ def _assess(*trials: MethodRun, metrics: Sequence[str] = SETTINGS.classification
     return assess(TASK, Scoring(metrics), trials, SETTINGS)
 
 
-def _assess_one(task: ScoredTask, rows: pd.DataFrame, *metrics: str) -> TaskDetails:
+def _assess_one(task: Task, rows: pd.DataFrame, *metrics: str) -> TaskDetails:
     return assess(task, Scoring(metrics), [_run(rows)], SETTINGS)
 
 
