@@ -58,7 +58,7 @@ class _Assessor:
         for run in runs:
             self._methods.setdefault(run.method, []).append(run)
         self._baselines = task.baselines
-        self._kept = {run.name: task.outcome(run.kept.rows) for run in runs}
+        self._kept: dict[str, Any] = {run.name: task.outcome(run.kept.rows) for run in runs}
         self._scored = self._score(scoring, self._baselines | self._kept)
         # If no metric gives the task's headlines: another figure, one that is better lower only if there is no other.
         computed = sorted(self._scored[runs[0].name].drawn, key=lambda name: scoring.legend[name].better != "higher")

@@ -156,18 +156,17 @@ class ClassificationTask(ScoredTask):
 
     headlines = ("accuracy", "f1_macro")
 
-    def __init__(
-        self, classes: Sequence[str], train: Sequence[Example], dev: Sequence[Example],
-        test: Sequence[Example] | None = None, drawn: Sequence[int] | None = None,
-    ) -> None:  # fmt: skip
-        """`drawn`: numbers of the training examples that models and baselines are trained on; None for all."""
-        parts = [part for part in (train, dev, test) if part is not None]
+    def __init__(self, classes: Sequence[str], *parts: Sequence[Example], drawn: Sequence[int] | None = None) -> None:
+        """`parts` are train, dev and perhaps test.
+
+        `drawn`: numbers of the training examples that models and baselines are trained on; None for all.
+        """
         super().__init__([[(example.text, example.pair) for example in part] for part in parts], "words", given_away)
         self._classes, self._examples = tuple(classes), parts[-1]
-        self._train = train if drawn is None else [train[number] for number in drawn]
+        self._train = parts[0] if drawn is None else [parts[0][number] for number in drawn]
         self._labels = np.array([example.label for example in self._examples])
         self.given_how = INSIDE if self._examples[0].pair is None else INSIDE_FIRST
-        self.notes = self._notes(len(train))
+        self.notes = self._notes(len(parts[0]))
 
     @classmethod
     def read(cls, source: Path, name: str, splits: Sequence[str], drawn: Sequence[int] | None) -> Self:

@@ -81,10 +81,8 @@ class QuestionAnsweringTask(ScoredTask):
     headlines = ("f1", "exact_match")
     given_how = "are on a passage of train"
 
-    def __init__(
-        self, train: Sequence[Question], dev: Sequence[Question], test: Sequence[Question] | None = None
-    ) -> None:
-        parts = [part for part in (train, dev, test) if part is not None]
+    def __init__(self, *parts: Sequence[Question]) -> None:
+        """`parts` are train, dev and perhaps test."""
         rows = [[(question.context, question.text) for question in part] for part in parts]
         super().__init__(rows, "words of passage", known_rows)
         self._questions = parts[-1]

@@ -30,7 +30,7 @@ from retrace.core.paths import questions_path, running_text, sentences_path
 from retrace.core.settings import Params, Section, require
 from retrace.datasets.text import text_path
 from retrace.sample.language import BY_KIND, PHRASES, SHORT_NAMES, Relation, Style, ask, judge, state, write_reviews
-from retrace.sample.world import RIVER_NAMES, Entity, NameMaker, World, build_world, sizes_of
+from retrace.sample.world import RIVER_NAMES, Entity, NameMaker, build_world, sizes_of
 
 # Of 72 training articles, and of 224 held-out ones.
 SHARES = {"people": 22, "towns": 2, "guilds": 20, "works": 20, "events": 6, "rivers": 2}
@@ -111,7 +111,7 @@ def write_sample(folder: Path, settings: SampleSettings) -> None:
         ("train", worlds["train"], Style(False, LABELLED), settings.reviews),
         ("dev", worlds["valid"], Style(True, ASKED), settings.held_out_reviews),
     ):
-        places = [e.title.lower() for e in world.others if e.kind in ("work", "town")]
+        places = [e.title.lower() for e in world if e.kind in ("work", "town")]
         rows = write_reviews(rng(f"{part} reviews"), places, reviews, style, without=written)
         written.update(text for text, _ in rows)
         lines = ["sentence\tlabel\n", *(f"{text}\t{label}\n" for text, label in rows)]
@@ -128,9 +128,9 @@ def _wikitext(articles: Iterable[Article]) -> str:
     return "".join(f" {line} \n" if line else " \n" for line in lines)
 
 
-def write_articles(rng: random.Random, world: World, style: Style) -> list[Article]:
+def write_articles(rng: random.Random, world: Iterable[Entity], style: Style) -> list[Article]:
     """One article per entity, in random order."""
-    articles = [_article(rng, entity, style) for entity in world.entities]
+    articles = [_article(rng, entity, style) for entity in world]
     rng.shuffle(articles)
     return articles
 

@@ -76,27 +76,16 @@ class Entity:
     deeds: list[tuple["Entity", Relation]] = field(default_factory=list)  # facts whose answer this person is
 
 
-@dataclass
-class World:
-    """All entities of one part (training, validation or test); parts share no name."""
-
-    people: list[Entity]
-    others: list[Entity]
-    pools: dict[str, list[str]]  # kind of answer → the possible ones
-
-    @property
-    def entities(self) -> list[Entity]:
-        """The subjects of all articles."""
-        return self.people + self.others
-
-
 def sizes_of(shares: Mapping[str, int], times: float) -> dict[str, int]:
     """Entities of each kind: `times` as many as in `shares`, and at least four, so that answers can be chosen."""
     return {kind: max(4, round(count * times)) for kind, count in shares.items()}
 
 
-def build_world(rng: random.Random, names: NameMaker, size: Mapping[str, int]) -> World:
-    """Draw a world with `size` entities of each kind; all randomness but that of names comes from `rng`."""
+def build_world(rng: random.Random, names: NameMaker, size: Mapping[str, int]) -> list[Entity]:
+    """Draw `size` entities of each kind, people first; all randomness but that of names comes from `rng`.
+
+    One part of the corpus (training, validation or test) is on them; parts share no name.
+    """
     towns = [names.town() for _ in range(size["towns"])]
     rivers = [names.river() for _ in range(size["rivers"])]
     others = [Entity("town", town, town) for town in towns]
@@ -107,10 +96,10 @@ def build_world(rng: random.Random, names: NameMaker, size: Mapping[str, int]) -
         others += [Entity(kind, f"the {title}", title) for title in chosen]
     pools = {kind: WORDS[f"{kind}s"] for kind in LISTED}
     pools |= {"town": towns, "river": rivers, "fellowship": WORDS["crafts"]}
-    world = World(_people(rng, names, size["people"]), others, pools)
-    for entity in world.others + world.people:
-        _decide(rng, entity, world)
-    return world
+    people = _people(rng, names, size["people"])
+    for entity in others + people:
+        _decide(rng, entity, people, pools)
+    return people + others
 
 
 def _people(rng: random.Random, names: NameMaker, count: int) -> list[Entity]:
@@ -124,17 +113,18 @@ def _people(rng: random.Random, names: NameMaker, count: int) -> list[Entity]:
     return people
 
 
-def _decide(rng: random.Random, entity: Entity, world: World) -> None:
-    """Draw the answer of every relation of the entity's kind: no answer twice, and none that is part of its name."""
+def _decide(rng: random.Random, entity: Entity, people: list[Entity], pools: Mapping[str, Sequence[str]]) -> None:
+    """Draw the answer of every relation of the entity's kind: no answer twice, and none that is part of its name.
+
+    `pools`: kind of answer → the possible ones.
+    """
     year = max(FIRST_YEAR + 60, LAST_YEAR - 60 - int(rng.expovariate(1 / 50)))
     if "birth" in entity.facts:
         year = int(entity.facts["birth"]) + 25
     used = {entity.name, *entity.facts.values()}
-    for relation in BY_KIND[entity.kind]:
-        if relation.name in entity.facts:
-            continue
+    for relation in [relation for relation in BY_KIND[entity.kind] if relation.name not in entity.facts]:
         if relation.answer == "person":
-            person = _contemporary(rng, world.people, year, used)
+            person = _contemporary(rng, people, year, used)
             person.deeds.append((entity, relation))
             answer = person.name
         elif relation.answer == "year":
@@ -142,7 +132,7 @@ def _decide(rng: random.Random, entity: Entity, world: World) -> None:
             year += rng.randint(3, 25)
         else:
             named = entity.name.lower()
-            answer = rng.choice([x for x in world.pools[relation.answer] if x not in used and x.lower() not in named])
+            answer = rng.choice([x for x in pools[relation.answer] if x not in used and x.lower() not in named])
         used.add(answer)
         entity.facts[relation.name] = answer
 

@@ -118,11 +118,11 @@ def test_facts_agree_and_dates_are_possible() -> None:
     rng = random.Random(3)
     size = {"people": 60, "towns": 14, "guilds": 20, "works": 20, "events": 10, "rivers": 6}
     world = build_world(rng, NameMaker(rng), size)
-    assert len({e.title for e in world.entities}) == len(world.entities)
-    for entity in world.entities:
+    assert len({e.title for e in world}) == len(world)
+    for entity in world:
         assert {relation.name for relation in BY_KIND[entity.kind]} <= set(entity.facts)
         assert len(set(entity.facts.values())) == len(entity.facts)
-    for person in world.people:
+    for person in (entity for entity in world if entity.kind == "person"):
         assert int(person.facts["birth"]) < int(person.facts["death"])
         for entity, relation in person.deeds:
             assert entity.facts[relation.name] == person.name
