@@ -39,8 +39,7 @@ class RetraceMetric(evaluate.Metric):
         if config_name not in names:
             raise InputError(f"config_name: {config_name!r} is not allowed; expected one of {', '.join(names)}")
         self._metric = load_plugin(METRICS, config_name, "config_name")
-        self._kind = outcome_of(self._metric)
-        self._outcome = _answered if self._kind is Answered else _classified
+        self._outcome = _answered if outcome_of(self._metric) is Answered else _classified
         super().__init__(config_name=config_name, **options)
         self.info.module_name = config_name
 
@@ -49,7 +48,7 @@ class RetraceMetric(evaluate.Metric):
             description=inspect.getdoc(self._metric) or "",
             citation=getattr(self._metric, "CITATION", ""),
             inputs_description=inspect.getdoc(self._outcome) or "",
-            features=FEATURES[self._kind],
+            features=FEATURES[outcome_of(self._metric)],
         )
 
     def _compute(self, *, predictions: Any = None, references: Any = None, **options: Any) -> dict[str, float]:

@@ -10,6 +10,7 @@ documents (losses, scored tokens, tokens, words, bytes), which are resampled tog
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass
 from io import BytesIO
 from itertools import pairwise
@@ -111,19 +112,18 @@ class Losses:
 Measured = tuple[Losses, Sizes]  # of the same documents
 
 
-def perplexities(losses: Losses, sizes: Sizes) -> dict[str, float | None]:
-    """Perplexity per token and per word, and bits per byte; None as in `as_figure`.
+def figures_of(losses: Losses, sizes: Sizes, drawn: Figures | None = None) -> PerplexityFigures:
+    """Perplexity per token and per word, and bits per byte, with intervals where there are resamples, `drawn`, in nats.
 
     Per word and per byte, the loss of the whole text is divided by its words or bytes, as in EleutherAI's
     lm-evaluation-harness. The loss of the text is the mean over scored tokens times the number of ordinary tokens: a
-    masked model is scored on some of the tokens, and the others are assumed to cost as much.
+    masked model is scored on some of the tokens, and the others are assumed to cost as much. A percentile interval may
+    be taken on any scale.
     """
-    return {name: as_figure(name, nats) for name, nats in nats_of(losses, sizes).items()}
-
-
-def nats_of(losses: Losses, sizes: Sizes) -> dict[str, float]:
-    """The loss per token, word and byte, in nats."""
-    return _in_nats(losses.mean, *(float(size.sum()) for size in (sizes.tokens, sizes.words, sizes.bytes)))
+    nats = _in_nats(losses.mean, *(float(size.sum()) for size in (sizes.tokens, sizes.words, sizes.bytes)))
+    ends = {name: held(nats[name], percentile_interval(of)) for name, of in (drawn or {}).items()}
+    intervals = {name: {end: as_figure(name, at) for end, at in of.items()} for name, of in ends.items()}
+    return PerplexityFigures(**{name: as_figure(name, of) for name, of in nats.items()}, intervals=intervals)
 
 
 def as_figure(name: str, nats: float) -> float | None:
@@ -131,12 +131,10 @@ def as_figure(name: str, nats: float) -> float | None:
 
     A word of a text without spaces may cost more than 709 nats, and exp(710) is no float.
     """
-    if not math.isfinite(nats):
-        return None
-    try:
-        return float(nats / math.log(2) if name == "bits_per_byte" else math.exp(nats))
-    except OverflowError:
-        return None
+    if math.isfinite(nats):
+        with suppress(OverflowError):
+            return float(nats / math.log(2) if name == "bits_per_byte" else math.exp(nats))
+    return None
 
 
 def resampled(losses: Losses, sizes: Sizes) -> Resampled:
@@ -151,14 +149,6 @@ def resampled(losses: Losses, sizes: Sizes) -> Resampled:
     return figures
 
 
-def intervals(losses: Losses, sizes: Sizes, drawn: Figures) -> dict[str, dict[str, float | None]]:
-    """Intervals of `perplexities` from resampled nats: a percentile interval may be taken on any scale."""
-    return {
-        name: {end: as_figure(name, at) for end, at in held(nats, percentile_interval(drawn[name])).items()}
-        for name, nats in nats_of(losses, sizes).items()
-    }
-
-
 def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resamples: int, seed: int) -> SplitPerplexity:
     """Every measure's figures, and whether the first measure beats the unigram model by the interval.
 
@@ -169,8 +159,7 @@ def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resample
     for name, (losses, sizes) in every.items():
         if losses.scored.any():
             drawn |= resample({name: resampled(losses, sizes)}, len(losses.sums), resamples, seed)
-        ends = intervals(losses, sizes, drawn[name]) if (losses.scored > 0).sum() > 1 else {}
-        measures[name] = PerplexityFigures(**perplexities(losses, sizes), intervals=ends)
+        measures[name] = figures_of(losses, sizes, drawn[name] if (losses.scored > 0).sum() > 1 else None)
     model, is_better, flags = next(iter(measured)), None, Flags()
     if not {model, "unigram"} <= drawn.keys():
         flags["nothing_asked"] = "no token of the text can be scored"

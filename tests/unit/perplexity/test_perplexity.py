@@ -15,8 +15,7 @@ from retrace.perplexity.measures import (
     PerplexityReport,
     Sizes,
     SplitPerplexity,
-    intervals,
-    perplexities,
+    figures_of,
     resampled,
     unigram_losses,
     with_intervals,
@@ -40,16 +39,16 @@ def _documents(means: np.ndarray, asked: np.ndarray) -> tuple[Losses, Sizes]:
 
 def _interval(losses: Losses, sizes: Sizes, seed: int = 0) -> dict[str, float]:
     drawn = resample({"": resampled(losses, sizes)}, len(losses.sums), 400, seed)[""]
-    found = intervals(losses, sizes, drawn)["perplexity_per_token"]
+    found = figures_of(losses, sizes, drawn).intervals["perplexity_per_token"]
     return {end: value for end, value in found.items() if value is not None}
 
 
 def test_perplexity_a_token_a_word_and_a_byte() -> None:
     sizes = Sizes(np.array([10, 20]), np.array([5, 15]), np.array([60, 40]))
-    result = perplexities(Losses(math.log(8), np.zeros(2), np.zeros(2)), sizes)
-    assert result["perplexity_per_token"] == pytest.approx(8)
-    assert result["perplexity_per_word"] == pytest.approx(8**1.5)
-    assert result["bits_per_byte"] == pytest.approx(3 * 30 / 100)
+    result = figures_of(Losses(math.log(8), np.zeros(2), np.zeros(2)), sizes)
+    assert result.perplexity_per_token == pytest.approx(8)
+    assert result.perplexity_per_word == pytest.approx(8**1.5)
+    assert result.bits_per_byte == pytest.approx(3 * 30 / 100)
 
 
 def test_a_perplexity_is_said_with_its_interval_where_it_has_one() -> None:
@@ -131,7 +130,8 @@ def test_the_interval_is_that_of_all_resamples_there_are() -> None:
         Fraction(sum(int(THREE.sums[i]) for i in drawn), sum(int(THREE.scored[i]) for i in drawn))
         for drawn in product(range(3), repeat=3)
     )
-    found = intervals(THREE, SIZES, resample({"": resampled(THREE, SIZES)}, 3, 10_000, 0)[""])["perplexity_per_token"]
+    drawn = resample({"": resampled(THREE, SIZES)}, 3, 10_000, 0)[""]
+    found = figures_of(THREE, SIZES, drawn).intervals["perplexity_per_token"]
     assert (every[0], every[-1]) == (Fraction(3, 2), 5)  # both above one in forty, so they are the ends
     assert found == {"low": pytest.approx(math.exp(1.5)), "high": pytest.approx(math.exp(5))}
 
@@ -141,7 +141,7 @@ def test_the_interval_is_that_of_all_resamples_there_are() -> None:
 def test_an_interval_holds_its_figure(documents: list[tuple[float, int]], seed: int) -> None:
     means, asked = (np.array(of, dtype=float) for of in zip(*documents, strict=True))
     losses, sizes = _documents(means, asked)
-    found, figure = _interval(losses, sizes, seed), perplexities(losses, sizes)["perplexity_per_token"] or 0
+    found, figure = _interval(losses, sizes, seed), figures_of(losses, sizes).perplexity_per_token or 0
     assert found["low"] <= figure <= found["high"]
 
 

@@ -12,7 +12,7 @@ from retrace.models.heads import make_config
 from retrace.models.language_model import LanguageModel, make_language_model
 from retrace.objectives.language_modelling import mask_id, masked_batches, sliding_batches
 from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
-from retrace.perplexity.measures import perplexities
+from retrace.perplexity.measures import PerplexityFigures, figures_of
 from retrace.tokens.blocks import write_stream
 from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, train_tokenizer
@@ -60,7 +60,7 @@ def _harness(texts: list[str], nats: float) -> dict[str, float]:
             "bits_per_byte": nats / sum(len(text.encode("utf-8")) for text in texts) / math.log(2)}  # fmt: skip
 
 
-def _reported(texts: list[str], family: str, tmp_path: Path) -> dict[str, float | None]:
+def _reported(texts: list[str], family: str, tmp_path: Path) -> PerplexityFigures:
     """The part of the stage that measures, on a tiny model with random weights: causal, or else pseudo."""
     tokenizer = _tokenizer()
     vocabulary, path = Vocabulary.of(tokenizer), tmp_path / "wiki.valid.tokens"
@@ -70,9 +70,9 @@ def _reported(texts: list[str], family: str, tmp_path: Path) -> dict[str, float 
     model, device = _model_of(family, tokenizer), tiny_device()
     if family == "llama":
         batches = sliding_batches(stream, len(stream), len(stream), vocabulary)
-        return perplexities(document_losses(model, batches, lengths, device), sizes)
+        return figures_of(document_losses(model, batches, lengths, device), sizes)
     passages = sample_passages(read_documents(path), tokenizer, 99, 256, 0)
-    return perplexities(*pseudo_losses(model, passages, vocabulary, device))
+    return figures_of(*pseudo_losses(model, passages, vocabulary, device))
 
 
 def _model_of(family: str, tokenizer: SubwordTokenizer) -> LanguageModel:
@@ -110,7 +110,7 @@ def test_perplexity_by_hand_by_the_harness_definitions_and_as_reported(texts: li
     for found, expected in (
         (causal, _harness(texts, _causal_nats(texts))), (masked, _harness(pseudo, _pseudo_nats(pseudo))),
     ):  # fmt: skip
-        assert {unit: found[unit] for unit in expected} == pytest.approx(expected, rel=1e-4)
+        assert {unit: getattr(found, unit) for unit in expected} == pytest.approx(expected, rel=1e-4)
 
 
 def test_masked_figures_are_the_mean_of_what_is_masked_for_each_ordinary_token(tmp_path: Path) -> None:
@@ -119,8 +119,8 @@ def test_masked_figures_are_the_mean_of_what_is_masked_for_each_ordinary_token(t
     lengths, sizes = sizes_of(texts, tokenizer)
     batches = masked_batches(stream, 32, 0.15, vocabulary)
     losses = document_losses(_model_of("bert", tokenizer), batches, lengths, tiny_device())
-    figures = perplexities(losses, sizes)
+    figures = figures_of(losses, sizes)
     ordinary = int((~np.isin(stream, vocabulary.special)).sum())
     words = sum(len(text.split()) for text in texts)
     assert losses.scored.sum() < ordinary / 4
-    assert math.log(figures["perplexity_per_word"] or 0) == pytest.approx(losses.mean * ordinary / words)
+    assert math.log(figures.perplexity_per_word or 0) == pytest.approx(losses.mean * ordinary / words)

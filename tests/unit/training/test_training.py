@@ -26,7 +26,7 @@ from retrace.objectives.language_modelling import (
     token_loss,
 )
 from retrace.perplexity.losses import Passage, document_losses, pseudo_losses, sample_passages
-from retrace.perplexity.measures import perplexities
+from retrace.perplexity.measures import figures_of
 from retrace.pretraining.settings import PretrainParams, PretrainSettings
 from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.tokenizer import Vocabulary, token_id, train_tokenizer, word_edges
@@ -291,8 +291,8 @@ def test_a_passage_without_targets_counts_for_nothing() -> None:
     both, more = pseudo_losses(model, [unknown, known], VOCABULARY, tiny_device())
     assert (both.scored[0], more.words[0]) == (0, 0)
     assert (both.mean, both.sums[1], more.words[1]) == (alone.mean, alone.sums[0], sizes.words[0])
-    nothing = perplexities(*pseudo_losses(model, [unknown], VOCABULARY, tiny_device()))
-    assert nothing == {"perplexity_per_token": None, "perplexity_per_word": None, "bits_per_byte": None}
+    nothing = figures_of(*pseudo_losses(model, [unknown], VOCABULARY, tiny_device()))
+    assert nothing.to_json() == {"perplexity_per_token": None, "perplexity_per_word": None, "bits_per_byte": None}
 
 
 def test_a_text_of_headings_has_passages_too() -> None:
