@@ -11,7 +11,7 @@ from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.flags import decision_flags, figure_flags, loss_flags, overlap_flags
 from retrace.evaluation.outcomes import Scoring
 from retrace.evaluation.question_answering import QuestionAnsweringTask
-from retrace.evaluation.records import BaselineDetails, GroupDetails, Intervals, MethodDetails, SeedDetails, TaskDetails
+from retrace.evaluation.records import BaselineDetails, GroupDetails, MethodDetails, SeedDetails, TaskDetails
 from retrace.evaluation.settings import MetricSettings
 from retrace.results.grid import Kind
 from retrace.results.predictions import Epoch, kept_epoch
@@ -53,13 +53,13 @@ class _Assessor:
     """The figures of baselines, of runs, and of runs before training, by name."""
 
     def __init__(self, task: Task, scoring: Scoring, runs: Sequence[MethodRun], settings: MetricSettings) -> None:
-        self._task, self._scoring, self._runs, self._settings = task, scoring, runs, settings
+        self._task, self._scoring, self._settings = task, scoring, settings
         self._methods: dict[str, list[MethodRun]] = {}
         for run in runs:
             self._methods.setdefault(run.method, []).append(run)
-        self._baselines = task.baselines
         self._kept: dict[str, Any] = {run.name: task.outcome(run.kept.rows) for run in runs}
-        self._scored = self._score(scoring, self._baselines | self._kept)
+        self._scored = self._score(scoring, task.baselines | self._kept)
+        self._baselines = {name: self._scored[name] for name in task.baselines}
         # If no metric gives the task's headlines: another figure, one that is better lower only if there is no other.
         computed = sorted(self._scored[runs[0].name].drawn, key=lambda name: scoring.legend[name].better != "higher")
         self._headlines = [name for name in task.headlines if name in computed] or computed[:1]
@@ -79,10 +79,10 @@ class _Assessor:
             headlines=self._headlines,
             legend={**scoring.legend, "validation_loss": replace(loss, name="loss") if task.split == "test" else loss},
             baselines={name: BaselineDetails(figures=dict(of.figures), intervals=intervals([of]))
-                       for name, of in self._scored.items() if name in self._baselines},
+                       for name, of in self._baselines.items()},
             methods={method: self._method(method) for method in self._methods},
             comparisons=compare({method: self._seeds(method) for method in self._methods}, scoring.legend),
-            notes=scoring.notes(self._kept[self._runs[0].name]) | dict(task.notes),
+            notes=scoring.notes(next(iter(self._kept.values()))) | dict(task.notes),
             flags=overlap_flags(task),
         )  # fmt: skip
 
@@ -101,19 +101,25 @@ class _Assessor:
             groups={kind: {name: self._group(which, runs) for name, which in groups.items()}
                     for kind, groups in self._task.groups.items()},
             flags=flags,
-            ahead=self._ahead(scored),
+            ahead={name: difference(self._headline, scored, [other] * len(runs), are_paired=True).interval
+                   for name, other in self._baselines.items() if self._headline in other.drawn},
             seeds=seeds,
             breakdown=self._task.breakdown([self._kept[run.name] for run in runs]),
         )  # fmt: skip
 
     def _seed(self, run: MethodRun) -> SeedDetails:
-        scored = self._scored[run.name]
+        scored, before = self._scored[run.name], self._before[run.name]
+        flags = decision_flags(self._kept[run.name]) | figure_flags(scored.figures, self._scoring.scales)
+        for name, other in (self._baselines | {"before_training": before}).items():
+            flags |= self._not_above([scored], [other], name)
+        if self._task.split == "dev":  # a test set has no learning curve
+            flags |= loss_flags([(epoch.training_loss, epoch.validation_loss) for epoch in run.epochs])
         return SeedDetails(
             epoch=run.kept.number,
             figures={"validation_loss": run.kept.validation_loss} | dict(scored.figures),
             intervals=intervals([scored]),
-            before=dict(self._before[run.name].figures),
-            flags=self._run_flags(run),
+            before=dict(before.figures),
+            flags=flags,
         )
 
     def _group(self, which: np.ndarray, runs: Sequence[MethodRun]) -> GroupDetails:
@@ -128,26 +134,8 @@ class _Assessor:
             intervals={name: found[name] for name in names},
         )
 
-    def _ahead(self, seeds: Sequence[Scored]) -> Intervals:
-        """How far the mean over seeds is ahead of each baseline on the same examples."""
-        return {
-            name: difference(self._headline, seeds, [self._scored[name]] * len(seeds), are_paired=True).interval
-            for name in self._baselines
-            if self._headline in self._scored[name].drawn
-        }
-
     def _seeds(self, method: str) -> list[Scored]:
         return [self._scored[run.name] for run in self._methods[method]]
-
-    def _run_flags(self, run: MethodRun) -> Flags:
-        scored = self._scored[run.name]
-        flags = decision_flags(self._kept[run.name]) | figure_flags(scored.figures, self._scoring.scales)
-        others = {name: self._scored[name] for name in self._baselines} | {"before_training": self._before[run.name]}
-        for name, other in others.items():
-            flags |= self._not_above([scored], [other], name)
-        if self._task.split == "test":
-            return flags  # which has no learning curve
-        return flags | loss_flags([(epoch.training_loss, epoch.validation_loss) for epoch in run.epochs])
 
     def _not_above(self, model: Sequence[Scored], other: Sequence[Scored], name: str, note: str = "") -> Flags:
         """A flag unless the first headline is better than that of another; `note` is for a method of one seed.

@@ -102,10 +102,8 @@ def by_class_of(measure: Measure, outcome: Classified) -> dict[str, ByClass]:
 def _values(measure: Measure, counts: ClassCounts) -> np.ndarray:
     """The figure of each class, (R, C)."""
     hits, support, predicted = counts
-    part, whole = {
-        "precision": (hits, predicted), "recall": (hits, support), "f1": (2 * hits, support + predicted)
-    }[measure]  # fmt: skip
-    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+    whole = {"precision": predicted, "recall": support, "f1": (support + predicted) / 2}[measure]
+    return np.divide(hits, whole, out=np.zeros_like(hits), where=whole > 0)
 
 
 def shares_of(measure: Measure, outcome: Classified) -> dict[str, Share]:

@@ -21,7 +21,6 @@ from retrace.datasets.squad import Question, read_questions
 from retrace.evaluation.metrics.squad_v2 import threshold_curve
 from retrace.evaluation.outcomes import Answered, Groups, ScoredTask, answered
 from retrace.evaluation.records import AnswerBreakdown
-from retrace.statistics.intervals import Resampled, Share, mean_of, whole_shares
 
 # An answer and the right ones → its figures. Cached, as answers recur over epochs, methods and seeds.
 OneAnswer = Callable[[str, tuple[str, ...]], dict[str, float]]
@@ -33,18 +32,8 @@ QUESTION_WORD = re.compile(r"\b(who|whom|whose|what|when|where|which|why|how)\b"
 FEWEST, OTHER = 20, "other"  # question words with fewer questions are grouped as other
 
 
-def answerable_means(outcome: Answered, of: OneAnswer) -> Resampled:
-    """The mean of each figure for weights of questions, (R, N); no figure if no question has an answer."""
-    return mean_of(_values(outcome, of), outcome.answerable)
-
-
-def answerable_shares(outcome: Answered, of: OneAnswer) -> dict[str, Share]:
-    """The figures that are shares of questions, as each question scores 0 or 1."""
-    return whole_shares(_values(outcome, of), outcome.answerable)
-
-
-def _values(outcome: Answered, of: OneAnswer) -> dict[str, np.ndarray]:
-    """Name → (N,), 0 where a question has no answer."""
+def figures_by_question(outcome: Answered, of: OneAnswer) -> dict[str, np.ndarray]:
+    """Name → (N,), 0 where a question has no answer; no figure if none has one."""
     rows = [of(answer, golds) if golds else {} for answer, golds in zip(outcome.answers, outcome.golds, strict=True)]
     return {str(name): values.to_numpy() for name, values in pd.DataFrame(rows).fillna(0.0).items()}
 

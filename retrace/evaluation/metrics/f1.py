@@ -3,23 +3,17 @@
 Of the second of two classes, and as macro, micro and weighted mean.
 """
 
+from functools import partial
+
 from retrace.evaluation.classification import by_class_of, figures_of, resampled_averages, shares_of
 from retrace.evaluation.outcomes import Classified
-from retrace.statistics.intervals import ByClass, Resampled, Share
+from retrace.statistics.intervals import Resampled
 
 FIGURES = figures_of("f1")
+shares = partial(shares_of, "f1")  # the micro mean, the only figure that is a share
+by_class = partial(by_class_of, "f1")  # what the macro mean is taken over
 
 
 def resampled(outcome: Classified) -> Resampled:
     """For weights of examples."""
     return resampled_averages("f1", outcome)
-
-
-def shares(outcome: Classified) -> dict[str, Share]:
-    """The micro mean, the only figure that is a share."""
-    return shares_of("f1", outcome)
-
-
-def by_class(outcome: Classified) -> dict[str, ByClass]:
-    """What the macro mean is taken over."""
-    return by_class_of("f1", outcome)

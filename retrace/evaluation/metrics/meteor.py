@@ -17,8 +17,8 @@ from nltk.tokenize import NLTKWordTokenizer
 from nltk.translate.meteor_score import meteor_score
 
 from retrace.evaluation.outcomes import Answered
-from retrace.evaluation.question_answering import OneAnswer, answerable_means, answerable_shares
-from retrace.statistics.intervals import Resampled, Share
+from retrace.evaluation.question_answering import OneAnswer, figures_by_question
+from retrace.statistics.intervals import Resampled, Share, mean_of, whole_shares
 from retrace.statistics.scales import Figure
 
 CITATION = "Banerjee and Lavie 2005: METEOR: An Automatic Metric for MT Evaluation. ACL workshop."
@@ -31,12 +31,12 @@ _NO_SYNONYMS: Any = SimpleNamespace(synsets=lambda word: [])  # in place of Word
 
 def resampled(outcome: Answered) -> Resampled:
     """For weights of questions."""
-    return answerable_means(outcome, _one_answer())
+    return mean_of(figures_by_question(outcome, _one_answer()), outcome.answerable)
 
 
 def shares(outcome: Answered) -> dict[str, Share]:
     """The figure, if every answer is wholly right or wrong."""
-    return answerable_shares(outcome, _one_answer())
+    return whole_shares(figures_by_question(outcome, _one_answer()), outcome.answerable)
 
 
 def _one_answer() -> OneAnswer:

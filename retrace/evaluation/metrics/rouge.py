@@ -9,8 +9,8 @@ from functools import lru_cache
 from rouge_score.rouge_scorer import RougeScorer
 
 from retrace.evaluation.outcomes import Answered
-from retrace.evaluation.question_answering import answerable_means, answerable_shares
-from retrace.statistics.intervals import Resampled, Share
+from retrace.evaluation.question_answering import figures_by_question
+from retrace.statistics.intervals import Resampled, Share, mean_of, whole_shares
 from retrace.statistics.scales import Figure
 
 CITATION = "Lin 2004: ROUGE: A Package for Automatic Evaluation of Summaries. Text Summarization Branches Out."
@@ -22,12 +22,12 @@ _SCORER = RougeScorer(NAMES)
 
 def resampled(outcome: Answered) -> Resampled:
     """For weights of questions."""
-    return answerable_means(outcome, _one_answer)
+    return mean_of(figures_by_question(outcome, _one_answer), outcome.answerable)
 
 
 def shares(outcome: Answered) -> dict[str, Share]:
     """The figures for which every answer is wholly right or wrong."""
-    return answerable_shares(outcome, _one_answer)
+    return whole_shares(figures_by_question(outcome, _one_answer), outcome.answerable)
 
 
 @lru_cache(1 << 18)

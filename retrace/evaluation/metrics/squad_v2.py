@@ -107,16 +107,15 @@ def threshold_curve(outcomes: Sequence[Answered]) -> Columns:
     Means over seeds. The thresholds are both ends, the default 0, and `POINTS` from the 1% to the 99% quantile of the
     first seed. Empty for models that never abstain.
     """
-    first = outcomes[0].no_answer
-    if first is None:
+    by_seed = [of.no_answer for of in outcomes if of.no_answer is not None]
+    if not by_seed:
         return {}
-    every = np.concatenate([of.no_answer for of in outcomes if of.no_answer is not None])
-    within = np.linspace(np.quantile(first, 0.01), np.quantile(first, 0.99), POINTS)
+    every = np.concatenate(by_seed)
+    within = np.linspace(np.quantile(by_seed[0], 0.01), np.quantile(by_seed[0], 0.99), POINTS)
     thresholds = np.unique([np.nextafter(every.min(), -np.inf), *within, 0.0, every.max()])
     curves: dict[str, list[np.ndarray]] = {"exact_match": [], "f1": []}
-    for outcome in outcomes:
-        assert outcome.no_answer is not None
-        answers, abstaining = outcome.no_answer[:, None] <= thresholds, ~outcome.answerable  # (N, thresholds), (N,)
+    for outcome, no_answer in zip(outcomes, by_seed, strict=True):
+        answers, abstaining = no_answer[:, None] <= thresholds, ~outcome.answerable  # (N, thresholds), (N,)
         for name, column in _compared(outcome.golds, outcome.spans or ()).items():
             curves[name].append(100.0 * (abstaining.sum() + (column - abstaining) @ answers) / len(outcome))
     return {"threshold": thresholds.tolist()} | {name: np.mean(of, axis=0).tolist() for name, of in curves.items()}
