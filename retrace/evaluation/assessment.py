@@ -82,7 +82,7 @@ class _Assessor:
                        for name, of in self._baselines.items()},
             methods={method: self._method(method) for method in self._methods},
             comparisons=compare({method: self._seeds(method) for method in self._methods}, scoring.legend),
-            notes=scoring.notes(next(iter(self._kept.values()))) | dict(task.notes),
+            notes=scoring.notes(next(iter(self._kept.values()))) | task.notes,
             flags=overlap_flags(task),
         )  # fmt: skip
 

@@ -7,7 +7,7 @@ Lapalme 2009).
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from statistics import mode
@@ -164,7 +164,13 @@ class ClassificationTask(ScoredTask):
         self._train = parts[0] if drawn is None else [parts[0][number] for number in drawn]
         self._labels = np.array([example.label for example in self._examples])
         self.given_how = INSIDE if self._examples[0].pair is None else INSIDE_FIRST
-        self.notes = self._notes(len(parts[0]))
+        if drawn is not None and len(drawn) < len(parts[0]):
+            self.notes["majority, tfidf"] = (
+                f"fitted to {len(drawn):,} of {len(parts[0]):,} training examples, those that the models of the first "
+                "seed were given"
+            )
+        if not has_words(self._train):
+            self.notes["tfidf"] = "of single characters, as no training text has a word of two letters"
 
     @classmethod
     def read(cls, source: Path, name: str, splits: Sequence[str], drawn: Sequence[int] | None) -> Self:
@@ -191,14 +197,3 @@ class ClassificationTask(ScoredTask):
         return ClassBreakdown(
             confusion=np.mean(confusions, axis=0).tolist(), classes=classes, reliability=reliability(outcomes)
         )
-
-    def _notes(self, rows: int) -> Mapping[str, str]:
-        notes = {}
-        if len(self._train) < rows:
-            notes["majority, tfidf"] = (
-                f"fitted to {len(self._train):,} of {rows:,} training examples, those that the models of the first "
-                "seed were given"
-            )
-        if not has_words(self._train):
-            notes["tfidf"] = "of single characters, as no training text has a word of two letters"
-        return notes

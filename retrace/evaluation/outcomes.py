@@ -216,7 +216,7 @@ class ScoredTask:
         self.groups: dict[str, Groups] = {"length": length_groups([first for first, _ in parts[-1]], unit)}
         if self.shared.any() and not self.shared.all():
             self.groups["overlap"] = {"not in the training data": ~self.shared}
-        self.notes: Mapping[str, str] = {}  # on baselines, by name
+        self.notes: dict[str, str] = {}  # on baselines, by name
 
 
 def length_groups(texts: Sequence[str], unit: str) -> Groups:

@@ -65,10 +65,9 @@ def resampled(outcome: Answered) -> Resampled:
 
     def figures(weights: np.ndarray) -> Figures:
         found = {prefix + name: value for prefix, of in means.items() for name, value in of(weights).items()}
-        if best:
-            abstaining, total = weights @ unanswerable, weights.sum(axis=1)
-            columns = np.ascontiguousarray(weights.T)
-            found |= {f"best_{name}": 100.0 * (abstaining + gained(columns)) / total for name, gained in best.items()}
+        abstaining, total, columns = weights @ unanswerable, weights.sum(axis=1), np.ascontiguousarray(weights.T)
+        for name, gained in best.items():
+            found[f"best_{name}"] = 100.0 * (abstaining + gained(columns)) / total
         return found
 
     return figures
