@@ -34,6 +34,7 @@ class Repository:
         self.git("init", "-q", "-b", "main")
         self.git("config", "user.name", "test")
         self.git("config", "user.email", "test@example.org")
+        Path("dvc.yaml").touch()
         Path(".dvc").mkdir()
         Path(".dvc/config").write_text("[core]\n    analytics = false\n")
         Path(".dvc/.gitignore").write_text("/cache\n/tmp\n")
