@@ -81,8 +81,8 @@ def details_of(
         seeds = {seed: {"epoch": 1, "figures": values, "intervals": {}, "before": before.get(seed, {})}
                  for seed, values in of["seeds"].items()}  # fmt: skip
         found[name] = method_of(of["mean"], seeds, of.get("intervals", {}), of.get("std", {}))
-    legend = {name: {"scale": scale, "better": "higher"} for name, scale in scales.items()}
-    legend["validation_loss"] = {"scale": "loss", "better": "lower"}
+    legend = {name: {"scale": scale, "better": "higher", "name": name} for name, scale in scales.items()}
+    legend["validation_loss"] = {"scale": "loss", "better": "lower", "name": "validation loss"}
     baselines = {"majority": {"figures": baseline, "intervals": {"accuracy": ends}}}
     task = {"headlines": [], "legend": legend, "comparisons": [], "baselines": baselines, "methods": found}
     return Details.from_json({"sst2": task})
@@ -156,8 +156,8 @@ def _write_scores(reports: Path) -> None:
         MEAN, seeds, {"accuracy": ends}, {name: SEEDS["2"][name] - MEAN[name] for name in MEAN},
         confusion=[[1, 0], [0, 1]], classes=classes, reliability={},
     ) | {"groups": {"length": {"1–4 words": group}}}  # fmt: skip
-    legend = {name: {"scale": "fraction", "better": "higher"} for name in MEAN}
-    legend["validation_loss"] = {"scale": "loss", "better": "lower"}
+    legend = {name: {"scale": "fraction", "better": "higher", "name": name} for name in MEAN}
+    legend["validation_loss"] = {"scale": "loss", "better": "lower", "name": "validation loss"}
     majority = {"figures": {"accuracy": 0.5}, "intervals": {"accuracy": {"low": 0.4, "high": 0.6}}}
     task = {"headlines": ["accuracy"], "legend": legend, "comparisons": [], "baselines": {"majority": majority},
             "methods": {"full": method}}  # fmt: skip

@@ -133,7 +133,7 @@ def _keep_printing() -> None:
 
 
 def _fail(message: str, code: int = USAGE) -> None:
-    if os.environ.get("RETRACE_TRACEBACK"):
+    if os.environ.get("RETRACE_TRACEBACK", "0") not in ("", "0"):
         raise  # noqa: PLE0704 - called while the exception is being handled
     print(f"error: {message}", file=sys.stderr)
     sys.exit(code)

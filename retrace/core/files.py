@@ -167,8 +167,10 @@ def parse_json(text: str, path: Path, line: int = 1) -> Any:
         half = ascii(error.object[error.start])
         line += text.count("\n", 0, text.lower().find(half.strip("'")))
         raise InputError(f"{path}:{line}: {half} is half of a character; save the file as UTF-8") from None
-    except ValueError as error:  # of `_once`, or of a number with more than 4300 digits
+    except InputError as error:
         raise InputError(f"{path}:{line}: not json: {error}") from None
+    except ValueError:  # of int
+        raise InputError(f"{path}:{line}: not json: a number of more than 4300 digits") from None
     return found
 
 
@@ -177,7 +179,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} occurs twice in an object")
+        raise InputError(f"the key {next(name for name in names if names.count(name) > 1)!r} occurs twice in an object")
     return found
 
 

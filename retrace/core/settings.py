@@ -31,6 +31,7 @@ PARAMS, DATA_PARAMS = Path("params.yaml"), Path("data/params.yaml")
 DATA_KEYS = ("sample", "files", "hub", "classification", "question_answering", "checkpoints")
 LARGEST_SEED = 2**32 - 1  # of NumPy
 MOST_VALUES = 100_000  # in a file; ours have a few hundred
+MOST_SHOWN = 200  # characters of a value in a message
 _NAMED = re.compile(r"\$\{(?:item\.)?([\w.]+)\}")  # as in dvc.yaml
 
 T = TypeVar("T")
@@ -109,7 +110,10 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}:{place}: the character {error.character!r} is not allowed in YAML") from None
     except RecursionError:
         raise InputError(f"{path}: nested too deeply") from None
-    except ValueError as error:  # such as a date that is none, or a number with more than 4300 digits
+    except ValueError as error:  # of int, or of a date that is none
+        if digits := re.search(r"\d{4301}", text):
+            place = f"{path}:{text.count(chr(10), 0, digits.start()) + 1}"
+            raise InputError(f"{place}: a number of more than 4300 digits") from None
         raise InputError(f"{path}: {error}") from None
     if not isinstance(params, dict):
         found = "nothing" if params is None else type(params).__name__
@@ -218,10 +222,11 @@ def constants_of(package: str, name: str) -> dict[str, Any]:
 
 
 def shown(value: Any) -> str:
-    """A value as in YAML."""
+    """A value as in YAML, cut if it is long."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
-    return repr(list(value)) if isinstance(value, tuple) else repr(value)
+    text = repr(list(value) if isinstance(value, tuple) else value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
 
 
 def _validated(kind: Any, value: Any, key: str, file: Path, keys: Mapping[str, str] | None = None) -> Any:

@@ -56,6 +56,9 @@ def test_bugs_keep_their_traceback_and_input_errors_on_request(
     monkeypatch.setenv("RETRACE_TRACEBACK", asked)
     with pytest.raises(type(error)):
         exit_cleanly(_raise(error))
+    monkeypatch.setenv("RETRACE_TRACEBACK", "0")
+    with pytest.raises(SystemExit):
+        exit_cleanly(_raise(InputError("x")))
 
 
 @pytest.mark.parametrize(

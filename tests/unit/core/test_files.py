@@ -116,11 +116,7 @@ def test_digits_that_differ_between_processors_do_not_change_a_file(tmp_path: Pa
         (b'{"a": 1,\n "b": }', ":2:7: not json: Expecting value"),
         (b'{"a": 1, "b": 2, "b": 3}', ":1: not json: the key 'b' occurs twice in an object"),
         (b"[" * 100_000, ":1: not json: nested too deeply"),
-        (
-            b"1" * 4301,
-            ":1: not json: Exceeds the limit (4300 digits) for integer string conversion: value has 4301 digits; "
-            "use sys.set_int_max_str_digits() to increase the limit",
-        ),
+        (b"1" * 4301, ":1: not json: a number of more than 4300 digits"),
         (b'{"a":\n "\\uDC00"}', ":2: '\\udc00' is half of a character; save the file as UTF-8"),
         (b'{"a":\n\xc3\xa9\xe9', ":2:2: byte 0xe9 is not UTF-8; save the file as UTF-8"),
         (b'{"a":\n b\0', ":2:3: a NUL; save the file as UTF-8"),

@@ -62,6 +62,7 @@ def test_builds_nested_settings_with_defaults() -> None:
         ({"size": "1"}, "size: '1' is not allowed; expected a whole number from 1 to 9"),
         ({"size": True}, "size: true is not allowed; expected a whole number from 1 to 9"),
         ({"size": 0}, "size: 0 is not allowed; expected a whole number from 1 to 9"),
+        ({"size": "1" * 10_000}, f"size: '{'1' * 199}… is not allowed; expected a whole number from 1 to 9"),
         ({"size": 1, "kind": "c"}, "kind: 'c' is not allowed; expected one of a, b"),
         ({"size": 1, "folder": 3}, "folder: 3 is not allowed; expected text or null"),
         ({"size": 1, "names": ["a", 1]}, "names[1]: 1 is not allowed; expected text"),
