@@ -229,7 +229,8 @@ def _in_nats(loss: Any, tokens: Any, words: Any, size: Any) -> dict[str, Any]:
 
 
 def _counts(stream: np.ndarray, vocabulary: int, special: tuple[int, ...]) -> np.ndarray:
-    parts = np.array_split(stream, 1 + len(stream) // CHUNK)
-    counts = np.sum([np.bincount(part, minlength=vocabulary) for part in parts], axis=0)
+    counts = np.zeros(vocabulary, dtype=np.int64)
+    for part in np.array_split(stream, 1 + len(stream) // CHUNK):
+        counts += np.bincount(part, minlength=vocabulary)
     counts[list(special)] = 0
     return counts
