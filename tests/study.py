@@ -63,7 +63,7 @@ MEAN = {name: (SEEDS["1"][name] + SEEDS["2"][name]) / 2 for name in SEEDS["1"]}
 RUN = RunRecord(
     updates=686, seconds=46.3, tokens_per_second=900, waiting_percent=1.0, teraflops_per_second=0.1,
     utilisation_percent=None, peak_memory_mib=673, gpu_memory_mib=None, parameters=8, trained_parameters=8,
-    processes=1, device="cpu", precision="fp32",
+    processes=1, device="cpu", precision="fp32", tokens=9000,
 )  # fmt: skip
 
 

@@ -121,6 +121,7 @@ def memory(
     from retrace.compute.device import open_device
     from retrace.estimates.architectures import HEADS
     from retrace.estimates.memory import Load, formula_memory, update_needs
+    from retrace.estimates.needs import head_of
     from retrace.models.heads import longest_input, objective_of
 
     named = _named(model)
@@ -134,9 +135,11 @@ def memory(
     optimizer = optimizer.model_copy(update={"kind": chosen.settings.optimizer or optimizer.kind})
     device = open_device(0, build(Precision, params, "precision") if params else "auto", lease=False)
     share = getattr(recipe, "mask_rate", MASK_RATE) if objective_of(named.config) == "masked" else 1.0
-    load = Load(batch, length, batch * int(length * share), device.bf16, device.attention)
+    of_task = isinstance(recipe, FineTuneSettings)
+    made, scored = head_of(recipe) if of_task else (HEADS[head], int(length * share))
+    load = Load(batch, length, batch * scored, device.bf16, device.attention)
     dropout = getattr(recipe, "dropout", None)
-    needed = update_needs(HEADS[head], named.config, load, optimizer, chosen.tune, dropout)
+    needed = update_needs(made, named.config, load, optimizer, chosen.tune, dropout)
     print(f"{named.name}, {head}, {method}: {needed.parameters:,} parameters, {needed.trained:,} trained")
     precision = "bf16" if load.bf16 else "float32"
     print(f"{load.batch} × {load.length} tokens, products in {precision}, {optimizer.kind}, {load}")

@@ -13,6 +13,7 @@ used for estimates.
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import patch
@@ -215,6 +216,7 @@ def _prepared(
 ) -> PreTrainedModel:  # fmt: skip
     """The model as it is trained, on the device in force."""
     if config.pad_token_id is None:  # as in Llama's published config; a classifier would take no batch
+        config = deepcopy(config)
         config.pad_token_id = 0
     model = make_model(head, config, 0, load.attention)
     if dropout is not None:

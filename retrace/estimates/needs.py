@@ -149,15 +149,21 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
 def _tuning_needs(
     settings: FineTuneSettings, method: Method, config: PreTrainedConfig, processes: int, bf16: bool, attention: str
 ) -> Needs:
-    """What a task takes on each of the processes; a language model is scored on the answers that it generates."""
-    batch, length, scored = -(-settings.batch_size // processes), settings.max_length, 0
-    head: Head = "classifier"
-    if isinstance(settings, AnswerSettings):
-        head, length = "spans", settings.train_length or settings.max_length
-        if settings.answers == "generative":
-            head, scored = "language_model", settings.max_answer_length + PROMPT
+    """What a task takes on each of the processes."""
+    batch = -(-settings.batch_size // processes)
+    length = getattr(settings, "train_length", None) or settings.max_length
+    head, scored = head_of(settings)
     load = Load(batch, length, batch * scored, bf16, attention)
     return update_needs(head, config, load, settings.optimizer, method.tune, settings.dropout)
+
+
+def head_of(settings: FineTuneSettings) -> tuple[Head, int]:
+    """A task's head, and for how many tokens of an example a language model computes a loss: those of the answer."""
+    if not isinstance(settings, AnswerSettings):
+        return "classifier", 0
+    if settings.answers == "generative":
+        return "language_model", settings.max_answer_length + PROMPT
+    return "spans", 0
 
 
 def _disk(runs: Iterable[Planned]) -> int:

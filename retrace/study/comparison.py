@@ -46,7 +46,7 @@ from retrace.statistics.intervals import Interval, held, student
 from retrace.statistics.scales import CURVES, MEASURES, SCALES, SHARES, Better, Figure, Legend, factor
 from retrace.study.published import BETWEEN, PUBLISHED, Cell, ComparedCell, ComparedTable, Form, PublishedStudy, Verdict
 
-COUNTS = ("updates", "parameters", "trained_parameters", "processes")  # measures that are the same on every machine
+COUNTS = ("updates", "tokens", "parameters", "trained_parameters", "processes")  # the same on every machine
 NO_HEAD = "none"
 MEASURED = ("score", "before", "epoch", "baseline", "pretraining", "perplexity", "run")  # kinds of addresses
 SEEDED = ("score", "perplexity")  # kinds of addresses whose figures have an interval and vary between seeds
@@ -289,7 +289,7 @@ def evidence(study: PublishedStudy, reports: Reports) -> list[dict[str, str]]:
         for what, address in doubt.figures.items():
             ends = _find(address, reports, f"doubts[{place}]: {what}")
             shown = [Form(SCALES[end.scale].digits).text(end.value, interval=end.interval) for end in ends]
-            texts[what] = BETWEEN.join(shown)
+            texts[what] = BETWEEN.join(shown) if len(shown) == len(address.split(BETWEEN)) else ""
         found.append(texts)
     return found
 

@@ -202,6 +202,8 @@ class PublishedTable:
         if isinstance(self.scale, Mapping):
             whole = set(self.scale) in [set(self.columns), set(self.rows)]
             require(whole, "scale", list(self.scale), "expected all columns, or all rows")
+            allowed = "expected none with a scale for each row, as figures on several have no best"
+            require(not self.best or set(self.scale) == set(self.columns), "best", self.best, allowed)
         list(self.cells())  # raises where a figure is wrong
 
     def cells(self) -> Iterator[Cell]:

@@ -128,6 +128,16 @@ def test_memory_needs_no_padding_token_and_no_params(here: Path) -> None:
     assert "muon" in done.out, "the default of the settings"
 
 
+def test_memory_of_generated_answers_is_that_of_a_language_model(here: Path) -> None:
+    project, options = copy_settings(here), ("--batch", "2", "--length", "32", "--head", "qa")
+    project.set_all({"family": "llama", "model.rope_theta": None, "squad.answers": "generative"})
+    generated = retrace("memory", *options).out
+    project.set("squad.answers", "extractive")
+    heads = {"spans": retrace("memory", *options).out, "tokens": retrace("memory", *options[:-1], "lm").out}
+    counts = {name: said.partition(":")[2].split()[0] for name, said in {"generated": generated, **heads}.items()}
+    assert counts["generated"] == counts["tokens"] != counts["spans"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -60,6 +60,7 @@ REPORTS = Reports(
         ("run.pretrain.seconds", Reproduced(46.3, "seconds", is_timed=True)),
         ("run.pretrain.peak_memory_mib", Reproduced(673.0, "mebibytes", is_timed=True)),
         ("run.sst2.full.1.updates", Reproduced(471.0, "count", is_exact=True)),
+        ("run.sst2.full.1.tokens", Reproduced(9000.0, "count", is_exact=True)),
         ("parameters.llama-3.2-1b.none.full.total", Reproduced(1_235_814_400, "count", is_exact=True)),
         # In params.yaml, but not run.
         ("score.squad.full.f1", None),

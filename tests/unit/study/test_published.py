@@ -46,8 +46,11 @@ def test_rows_have_their_own_figures_or_one_pattern(tmp_path: Path) -> None:
 
 
 def test_scales_may_be_of_rows(tmp_path: Path) -> None:
-    study = _read(tmp_path, {**STUDY, "tables": [ROWS | {"scale": {"tuned": "count"}}]})
+    table = ROWS | {"scale": {"tuned": "count"}}
+    study = _read(tmp_path, {**STUDY, "tables": [table]})
     assert [cell.scale for cell in study.tables[0].cells()] == ["count", "count"]
+    with pytest.raises(InputError, match=r"best: 'column' is not allowed; expected none with a scale for each row"):
+        _read(tmp_path, {**STUDY, "tables": [table | {"best": "column"}]})
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,7 @@ def test_evidence_has_its_own_scale_and_its_place() -> None:
     assert _evidence(here="score.sst2.full.exact_match", absent="score.sst2.scratch.exact_match", both=both) == [
         {"here": "60.00", "absent": "", "both": "60.00 to 70.00"}
     ]
+    assert _evidence(half=both.replace("lora", "scratch")) == [{"half": ""}], "one end was not run"
     message = r"^published\.yaml: doubts\[0\]: x: score\.sst2: it has to go on, with one of full, lora, two$"
     with pytest.raises(InputError, match=message):
         _evidence(x="score.sst2")
