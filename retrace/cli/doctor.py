@@ -46,7 +46,7 @@ class Finding:
 
     check: str
     found: str
-    mend: str | None = None  # the command that fixes it; null if nothing is wrong
+    fix: str | None = None  # the command that fixes it; null if nothing is wrong
 
 
 class Entry(BaseModel):
@@ -73,20 +73,20 @@ class LockFile(BaseModel):
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="print json")] = False) -> None:
-    """Check environment, versions, settings, locks, leftovers, cache, space and GPUs of the checkout in this folder.
+    """Check the checkout in this folder: environment, settings, recorded results, leftovers, cache, space, remote, GPUs.
 
-    Exit code 1 where something is wrong; each problem comes with the command that mends it.
+    Exit code 1 where something is wrong; each problem comes with the command that fixes it.
     """
     require_checkout()
     findings = [finding for check in CHECKS for finding in check()]
-    wrong = [finding for finding in findings if finding.mend]
+    wrong = [finding for finding in findings if finding.fix]
     if as_json:
         print(json.dumps({"ok": not wrong, "findings": [asdict(finding) for finding in findings]}, indent=2))
     else:
         for finding in findings:
-            print(f"{'wrong' if finding.mend else 'ok':5}  {finding.check}: {finding.found}")
-            if finding.mend:
-                print(f"       mend: {finding.mend}")
+            print(f"{'wrong' if finding.fix else 'ok':5}  {finding.check}: {finding.found}")
+            if finding.fix:
+                print(f"       fix: {finding.fix}")
     sys.exit(1 if wrong else 0)
 
 
@@ -124,8 +124,8 @@ def _lockfiles() -> Iterator[Finding]:
             yield Finding("recorded results", f"{path}: {len(_stages(path))} stages")
         except InputError as error:
             is_committed = try_git("cat-file", "-e", f"HEAD:./{path}") is not None
-            mend = f"git checkout HEAD -- {path}" if is_committed else f"rm {path}"
-            yield Finding("recorded results", str(error), f"{mend} && dvc repro")
+            fix = f"git checkout HEAD -- {path}" if is_committed else f"rm {path}"
+            yield Finding("recorded results", str(error), f"{fix} && dvc repro")
 
 
 def _stages(path: Path) -> dict[str, Stage]:

@@ -18,7 +18,7 @@ from retrace.core.errors import InputError, exit_cleanly
 COMMANDS = {
     "check": ("check", "check params.yaml and data/params.yaml without running anything"),
     "demo": ("predict", "a page on this machine on which all trained models answer"),
-    "doctor": ("doctor", "what is wrong with this checkout, and what mends it"),
+    "doctor": ("doctor", "what is wrong with this checkout, and the command that fixes it"),
     "memory": ("estimates", "memory of an update: estimated, published and measured"),
     "needs": ("estimates", "disk and memory that the runs of params.yaml take"),
     "parameters": ("estimates", "count the parameters of a model, by name"),
@@ -27,14 +27,14 @@ COMMANDS = {
     "preset": ("settings", "write the settings of a preset, such as real, into params.yaml"),
     "publish": ("publish", "send a model to the Hugging Face Hub"),
     "records": ("study", "print what fixed budgets reached, run by run"),
-    "repro": ("repro", "run the pipeline with a remote at both ends"),
+    "repro": ("repro", "run the pipeline, pulling from and pushing to a remote"),
     "review": ("review", "say what a change does to the results"),
     "score": ("score", "score a file of predictions"),
     "settings": ("settings", "print what every key of params.yaml and data/params.yaml means"),
     "spread": ("spread", "run the pipeline, its cells side by side"),
     "stop": ("repro", "ask running stages to save and stop"),
     "study": ("study", "list the published studies, compare their figures with Retrace's"),
-    "wordnet": ("score", "lay out Debian's WordNet for METEOR"),
+    "wordnet": ("score", "install Debian's WordNet where METEOR finds it"),
 }
 WIDTH = 10_000  # of tables, so that no line is wrapped
 SHOWN = 5  # items of a list

@@ -36,7 +36,7 @@ OURS = (
 
 Doubt = StrEnum("Doubt", ["dirty", "stale", "unlearned"])
 Task = typer.Option(help="sst2, squad or a further task; by default the pretrained model")
-Base = typer.Option(metavar="ORG/NAME@COMMIT", help="the published pretrained model that an adapter alone goes onto")
+Base = typer.Option(metavar="ORG/NAME@COMMIT", help="the published pretrained model; only the adapter for it is sent")
 EvenIf = typer.Option(
     metavar="REASON", help="allow uncommitted files (dirty), old outputs (stale), or no learning (unlearned)"
 )

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from retrace.compute.device import Device, open_device
 from retrace.compute.sharding import gather_weights, load_weights, to_device
 from retrace.compute.tensors import rounded_up, seeded
-from retrace.core.errors import InputError
+from retrace.core.errors import DivergedError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import guarded
 from retrace.core.paths import source_folder
@@ -165,7 +165,7 @@ class _Recorder(Generic[Example]):
         scores, loss = predict(self._task, run.model, examples, 2 * self._settings.batch_size, run.device)
         if not math.isfinite(loss):
             said = f"the {'validation' if part == 'dev' else part} loss is {loss} at epoch {epoch}"
-            raise InputError(f"{run.title}: {said}; a lower lr than {run.lr} may help")
+            raise DivergedError(f"{run.title}: {said}; a lower lr than {run.lr} may help")
         return loss, [{"epoch": epoch, **row} for row in self._task.rows(examples, scores)]
 
 

@@ -25,7 +25,7 @@ class Settings(MethodSettings):
 
     reduction: Count = Field(default=16, description="hidden size over bottleneck")
     embedding_rank: Count | None = Field(
-        default=None, description="rank of a LoRA product beside the token embeddings; null: none, as in the paper"
+        default=None, description="rank of a LoRA update of the token embeddings; null: none, as in the paper"
     )
 
 

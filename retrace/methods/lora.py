@@ -22,15 +22,15 @@ TASK_TYPES = {"classifier": "SEQ_CLS", "spans": "QUESTION_ANS", "language_model"
 
 
 class Settings(MethodSettings):
-    """The rank of the products, and where they are."""
+    """The rank of the updates, and where they are."""
 
-    rank: Count = Field(default=16, description="rank of the products")
-    alpha: Positive = Field(default=32.0, description="the product counts alpha / rank times")
-    dropout: Dropout = Field(default=0.0, description="of the product's input")
+    rank: Count = Field(default=16, description="rank of the update")
+    alpha: Positive = Field(default=32.0, description="the update is scaled by alpha / rank")
+    dropout: Dropout = Field(default=0.0, description="of the update's input")
     targets: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
         default=None, description="names of matrices; null: those of attention"
     )
-    embeddings: bool = Field(default=False, description="also beside the token embeddings")
+    embeddings: bool = Field(default=False, description="also update the token embeddings")
 
 
 def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:

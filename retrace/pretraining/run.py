@@ -10,7 +10,7 @@ import torch
 
 from retrace.compute.device import Device
 from retrace.compute.sharding import to_device
-from retrace.core.errors import InputError
+from retrace.core.errors import DivergedError, InputError
 from retrace.models.heads import make_config
 from retrace.models.language_model import LanguageModel, PairModel, continue_model, make_language_model
 from retrace.objectives.language_modelling import BlockModelling, Masking, masked_batches, mean_loss, sliding_batches
@@ -54,7 +54,7 @@ def validation(
         loss, _ = mean_loss(language_model, batches, device)
         if not math.isfinite(loss):
             said = f"the validation loss is {loss} after epoch {epoch.number}"
-            raise InputError(f"pretrain: {said}; a lower lr than {params.lr} may help")
+            raise DivergedError(f"pretrain: {said}; a lower lr than {params.lr} may help")
         figures = {"validation_loss": loss, "perplexity": math.exp(loss) if loss <= MAX_LOSS else None}
         if pairs is not None:
             figures["next_sentence_accuracy"] = relation_accuracy(model, pairs.batches(0, with_rest=True), device)

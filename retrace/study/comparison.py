@@ -6,7 +6,7 @@
 - baseline.<task>.<name>.<figure>: of a baseline
 - pretraining.<epoch>.<column>: of the learning curve of pretraining
 - perplexity.<split>.<kind>.<unit>: on held-out text
-- run.<name>.<measure>: time, memory and counts of a stage; a name may have dots, as in run.sst2.full.1.seconds
+- run.<name>.<measure>: time, memory and counts of a training run, as in run.pretrain.updates, run.sst2.full.1.seconds
 
 Counted exactly, without a run:
 

@@ -16,7 +16,7 @@ from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, FACTS, named_checkpoint
 from retrace.core.records import SOURCES, timed
 from retrace.core.settings import entry_name, read_params
-from retrace.hub.checkpoint import copy_checkpoint, set_padding
+from retrace.hub.checkpoint import add_family, copy_checkpoint, set_padding
 from retrace.hub.pins import CheckpointParams, ModelParams, PinnedFolder, read_initial_checkpoint
 
 
@@ -41,8 +41,9 @@ def main() -> None:
             print("training starts from random weights")
             return
         copy_checkpoint(folder, start, origin)
-        if name is not None:  # pretraining sets it itself
-            set_padding(folder)
+        if name is not None:
+            set_padding(folder)  # pretraining sets it itself
+            add_family(folder, start.family)
         weights = "" if start.seed is None else f"random weights, drawn from {start.seed}, and all else of "
         print(f"training starts from {weights}{origin}")
 

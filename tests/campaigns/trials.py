@@ -132,14 +132,14 @@ def half_written(folder: Path) -> list[str]:
 def findings(project: Project, checks: Collection[str]) -> list[dict[str, str]]:
     """What some checks of `retrace doctor` find that can be mended."""
     found = json.loads(project.stage("retrace.cli.main", "doctor", "--json", code=None).stdout)["findings"]
-    return [each for each in found if each["mend"] and each["check"] in checks]
+    return [each for each in found if each["fix"] and each["check"] in checks]
 
 
 def mend(project: Project, checks: Collection[str] = LOCKS) -> int:
     """Do what `retrace doctor` says, by default of the locks with which DVC does not start; how much that was."""
     wrong = findings(project, checks)
     for found in wrong:
-        command = found["mend"].partition(" && ")[0]  # then comes `dvc repro`
+        command = found["fix"].partition(" && ")[0]  # then comes `dvc repro`
         print(f"{found['found']}: {command}")
         project.run("sh", "-c", command)
     return len(wrong)

@@ -1,4 +1,4 @@
-"""`retrace doctor`: what it finds in a checkout, and that the command that it says mends it."""
+"""`retrace doctor`: what it finds in a checkout, and that the command that it names fixes it."""
 
 import fcntl
 import json
@@ -42,16 +42,16 @@ def _wrong() -> list[tuple[str, str, str]]:
     """Check, what was found and the command, of all that is wrong."""
     done = retrace("doctor", "--json")
     found = json.loads(done.out)
-    wrong = [(each["check"], each["found"], each["mend"]) for each in found["findings"] if each["mend"]]
+    wrong = [(each["check"], each["found"], each["fix"]) for each in found["findings"] if each["fix"]]
     assert found["ok"] == (not wrong)
     assert done.code == bool(wrong)
     return wrong
 
 
-def _mended(check: str, command: str) -> str:
-    """What this check alone finds, mended by this command."""
-    ((by, found, mend),) = _wrong()
-    assert (by, mend) == (check, command)
+def _fixed(check: str, command: str) -> str:
+    """What this check alone finds, fixed by this command."""
+    ((by, found, fix),) = _wrong()
+    assert (by, fix) == (check, command)
     subprocess.run(command.removesuffix(" && dvc repro"), shell=True, check=True, capture_output=True)
     assert _wrong() == []
     return found
@@ -72,7 +72,7 @@ def test_nothing_is_wrong_with_what_is_committed(checkout: Project) -> None:
 def test_a_lock_file_that_dvc_was_writing_when_it_was_killed(checkout: Project, at: str) -> None:
     text = (ROOT / "dvc.lock").read_text()  # the last is cut within a number
     (checkout.folder / "dvc.lock").write_text(text[: text.rindex(at.rstrip("?")) + len(at) - 1])
-    assert _mended("recorded results", "git checkout HEAD -- dvc.lock && dvc repro").startswith("dvc.lock: ")
+    assert _fixed("recorded results", "git checkout HEAD -- dvc.lock && dvc repro").startswith("dvc.lock: ")
 
 
 @pytest.mark.parametrize("content", ["", "schema: '2.0'\n", "\x00" * 40, "stages: []\n", "<<<<<<< HEAD\n"])
@@ -80,7 +80,7 @@ def test_a_lock_file_with_nothing_in_it_and_none_committed(checkout: Project, co
     (checkout.folder / "data/dvc.lock").unlink()
     checkout.commit("without it")
     (checkout.folder / "data/dvc.lock").write_text(content)
-    assert _mended("recorded results", "rm data/dvc.lock && dvc repro").startswith("data/dvc.lock:")
+    assert _fixed("recorded results", "rm data/dvc.lock && dvc repro").startswith("data/dvc.lock:")
 
 
 @pytest.mark.parametrize("case", ["stranger", "half", "dvc works", "dvc is gone"])
@@ -96,7 +96,7 @@ def test_an_rwlock_holds_dvc_up_unless_a_dvc_works_or_is_gone(checkout: Project,
             other.wait()
         if not is_dvc:
             said = "damaged" if case == "half" else f"process {other.pid} (dvc repro), which is another program"
-            assert said in _mended("locks", "retrace check")
+            assert said in _fixed("locks", "retrace check")
         assert _wrong() == []
         other.kill()
 
@@ -128,7 +128,7 @@ def test_what_killed_runs_and_other_settings_left(checkout: Project, path: str, 
     for name in (path, "models/sst2/full/1/model.safetensors", "models/tokenizer/tokenizer.json"):
         (checkout.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (checkout.folder / name).write_text("x")
-    _mended(check, f"rm -r {removed}")
+    _fixed(check, f"rm -r {removed}")
     assert (checkout.folder / "models/sst2/full/1/model.safetensors").exists()
 
 
@@ -166,7 +166,7 @@ def test_an_entry_of_the_cache_that_was_cut(checkout: Project, folder: bool) -> 
         path.write_text(text)
     assert _wrong() == []
     (inner if folder else cached).write_text("hell")
-    assert _mended("cache", "retrace check --cache && dvc repro") == "cut short: models/a"
+    assert _fixed("cache", "retrace check --cache && dvc repro") == "cut short: models/a"
 
 
 def test_versions_and_settings_that_are_others(checkout: Project) -> None:
@@ -193,7 +193,7 @@ def test_elsewhere_it_says_where_to_run_it(here: Path, command: str) -> None:
 def test_a_remote_of_which_nothing_is_compared(checkout: Project, level: str) -> None:
     config = checkout.folder / (".dvc/config.local" if level else ".dvc/config")
     config.write_text("[core]\n    remote = shared\n['remote \"shared\"']\n    url = ../shared\n")
-    found = _mended("remote", f"dvc remote modify {level}shared verify true")
+    found = _fixed("remote", f"dvc remote modify {level}shared verify true")
     assert found == "shared: what it gives is not compared with its digest"
 
 

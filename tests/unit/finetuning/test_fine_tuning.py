@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from retrace.core.errors import InputError
+from retrace.core.errors import DivergedError
 from retrace.core.settings import Precision
 from retrace.finetuning import run as fine_tuning
 from retrace.finetuning.run import TaskObjective, fine_tune, run_cell, write_tuned
@@ -87,7 +87,7 @@ def test_a_validation_loss_that_is_not_finite_ends_the_run(
     last = FineTuneSettings(lr=1e37, epochs=1, batch_size=20, max_length=32, optimizer=optimiser)
     checkpointer = Checkpointer("t", "", tiny_device())
     with pytest.raises(
-        InputError, match=r"^sst2 full 1: the validation loss is nan at epoch 1; a lower lr than 1e\+37"
+        DivergedError, match=r"^sst2 full 1: the validation loss is nan at epoch 1; a lower lr than 1e\+37"
     ):
         fine_tune(task, _model(), last, 1, tiny_device(), "sst2 full 1", checkpointer)
     checkpointer.close()

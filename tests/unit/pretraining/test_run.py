@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from retrace.core.errors import InputError
+from retrace.core.errors import DivergedError
 from retrace.models.language_model import LanguageModel, make_language_model
 from retrace.pretraining.run import validation
 from retrace.pretraining.settings import PretrainParams, PretrainSettings
@@ -46,5 +46,7 @@ def test_a_perplexity_too_large_for_a_float_is_absent() -> None:
 def test_a_validation_loss_that_is_not_finite_ends_the_run(value: float) -> None:
     model = _model()
     torch.nn.init.constant_(next(model.parameters()), value)
-    with pytest.raises(InputError, match=r"pretrain: the validation loss is (nan|inf) after epoch 1; a lower lr than"):
+    with pytest.raises(
+        DivergedError, match=r"pretrain: the validation loss is (nan|inf) after epoch 1; a lower lr than"
+    ):
         _row(model)
