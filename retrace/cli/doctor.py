@@ -73,7 +73,7 @@ class LockFile(BaseModel):
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="print json")] = False) -> None:
-    """Check the checkout in this folder: environment, settings, recorded results, leftovers, cache, space, remote, GPUs.
+    """Check this checkout: environment, settings, recorded results, leftovers, cache, space, remote, GPUs.
 
     Exit code 1 where something is wrong; each problem comes with the command that fixes it.
     """
