@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from retrace.compute.device import open_device
+from retrace.compute.device import named_out_of_memory, open_device
 from retrace.compute.sharding import to_device
 from retrace.core.errors import InputError, exit_cleanly
 from retrace.core.files import STEADY_DIGITS, rounded, write_json
@@ -39,6 +39,7 @@ def main() -> None:
     with (
         guarded(f"perplexity-{device.rank}", [source, TOKENS, MODEL], params.settings),
         timed("perplexity-eval", device.is_main),
+        named_out_of_memory("perplexity-eval", trains=False),
     ):
         tokenizer = load_tokenizer(MODEL)
         vocabulary = Vocabulary.of(tokenizer)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from retrace.compute.device import open_device
+from retrace.compute.device import named_out_of_memory, open_device
 from retrace.compute.sharding import gather_weights
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import atomic_folder, write_text
@@ -25,7 +25,7 @@ from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import copy_tokenizer, load_tokenizer
 from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Run, train
-from retrace.training.throughput import named_out_of_memory, write_run_record
+from retrace.training.throughput import write_run_record
 
 TOKENIZER, TOKENS, MODEL = Path("models/tokenizer"), Path("models/tokens"), Path("models/pretrained")
 CURVE, RECORD = Path("reports/curves/pretrain.csv"), Path("reports/runs/pretrain.json")

@@ -91,9 +91,11 @@ def _rows(keys: Sequence[str], texts: Sequence[str] | None) -> Iterator[Row]:
         raise InputError(f"standard input: not UTF-8: {error.reason}") from None
     place = "text" if texts else "standard input"
     for number, line in enumerate(lines, start=1):
+        if any("\ud800" <= sign <= "\udfff" for sign in line):  # by these Python stands for bytes that are not UTF-8
+            raise InputError(f"{place}:{number}: not UTF-8")
         if not (texts or line.strip()):
             continue
-        is_json = line.lstrip().startswith("{")
+        is_json = not texts and line.lstrip().startswith("{")
         row = parse_json(line, Path(place), number) if is_json else {"text": line.strip()}
         for key in keys:
             if not isinstance(row.get(key), str) or not row[key].strip():

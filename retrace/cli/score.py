@@ -196,7 +196,7 @@ def _off(found: np.ndarray) -> float:
 
 
 def _number(cell: Any) -> float:
-    with suppress(TypeError, ValueError):
+    with suppress(TypeError, ValueError, OverflowError):
         return float(cell)
     return math.nan
 

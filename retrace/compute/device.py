@@ -6,12 +6,14 @@ machine give the same numbers.
 
 import ctypes
 import os
+import re
 import resource
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib import import_module
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
@@ -25,12 +27,15 @@ from torch.distributed.distributed_c10d import _set_pg_timeout
 from retrace.compute.lease import lease_gpus
 from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError, Interrupted
-from retrace.core.settings import LARGEST_SEED, Precision
+from retrace.core.files import size
+from retrace.core.settings import LARGEST_SEED, Precision, read_params
 
 Batch = TypeVar("Batch", bound="Examples")
 
 PATIENCE = timedelta(seconds=45)  # with another process in an update
 GONE = ("closed by peer", "reset by peer", "imed out")  # in gloo's messages about a process that ended or hangs
+
+CPU_OUT_OF_MEMORY = "DefaultCPUAllocator: can't allocate memory"  # in the RuntimeError that torch raises
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
@@ -231,3 +236,34 @@ def uses_bf16(precision: Precision, device: torch.device) -> bool:
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
+@contextmanager
+def named_out_of_memory(run: str, trains: bool = True) -> Iterator[None]:
+    """Raise InputError if a GPU or the machine runs out of memory.
+
+    For training it says what was planned for `run`, and how to need less.
+    """
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not (isinstance(error, (MemoryError, torch.OutOfMemoryError)) or CPU_OUT_OF_MEMORY in str(error)):
+            raise
+        if not trains:
+            raise InputError(f"{run}: {_shortage(error)}") from None
+        # Imported by name so that no stage depends on estimates, which change no result.
+        needed = import_module("retrace.estimates.needs").planned_memory(read_params(), run)
+        planned = f"planned are {size(needed)} and what the program takes; " if needed else ""
+        most = os.environ.get("RETRACE_MICRO_BATCH")
+        fewer = f"RETRACE_MICRO_BATCH=N, N examples at once{f' (now {most})' if most else ''}"
+        less = f"less is taken with {fewer}, and with RETRACE_ACTIVATION_CHECKPOINTING=true"
+        raise InputError(f"{run}: {_shortage(error)}; {planned}{less}") from None
+
+
+def _shortage(error: Exception) -> str:
+    """What an allocator says of memory that it could not give, without its advice."""
+    said = str(error) or "out of memory"  # as Python says nothing
+    if CPU_OUT_OF_MEMORY in said:
+        asked = re.search(r"allocate (\d+) bytes", said)
+        return "out of memory" + (f"; {size(int(asked[1]))} could not be allocated" if asked else "")
+    return ". ".join(said.split(". ")[:3])

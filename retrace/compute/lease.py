@@ -68,9 +68,10 @@ def _take_first(uuids: Sequence[str]) -> int:
     said = False
     while True:
         for place, uuid in enumerate(uuids):
-            mask = os.umask(0)  # so that other users can lock the file too
+            mask, path = os.umask(0), _lock_of(uuid)  # so that other users can lock the file too, but not remove it
             try:
-                lease = take(_lock_of(uuid))
+                path.parent.mkdir(0o1777, parents=True, exist_ok=True)
+                lease = take(path)
             finally:
                 os.umask(mask)
             if lease is not None:

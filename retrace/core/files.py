@@ -28,17 +28,21 @@ _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # a surrogate, alone or in a p
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a path to write to, a file or a folder; it becomes `path` on success and is removed on failure."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.partial")
+    temporary, former = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.former.partial")
     try:
         with _named(path, temporary):
             yield temporary
             for entry in (*sorted(temporary.rglob("*")), temporary):
                 _flush(entry)
-            if temporary.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
+            if temporary.is_dir() and path.is_dir():
+                shutil.rmtree(former, ignore_errors=True)
+                path.replace(former)  # as a whole: a reader would take a folder that lost its list of digests as sound
             temporary.replace(path)
             _flush(path.parent)
     finally:
+        if former.is_dir() and not path.exists():  # interrupted in between
+            former.replace(path)
+        shutil.rmtree(former, ignore_errors=True)
         shutil.rmtree(temporary, ignore_errors=True)
         with suppress(OSError):  # such as a read-only disk
             temporary.unlink()

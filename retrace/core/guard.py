@@ -49,7 +49,7 @@ def take(path: Path) -> TextIO | None:
     """Lock a file until it is closed, and write the holder into it; None where another process holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
-        lock = path.open("a+")
+        lock = _opened(path)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -62,6 +62,13 @@ def take(path: Path) -> TextIO | None:
                 lock.flush()
                 return lock
         lock.close()
+
+
+def _opened(path: Path) -> TextIO:
+    """The file, made if it is missing. Links are not followed: another user may have put one into a shared folder."""
+    with suppress(FileNotFoundError):  # in such a folder Linux refuses another user's file to O_CREAT
+        return os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW), "r+")
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CREAT, 0o666), "r+")
 
 
 def holder(path: Path) -> Holder | None:

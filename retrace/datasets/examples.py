@@ -20,7 +20,7 @@ SST2, SENTIMENTS = "sst2", ("negative", "positive")
 CLASSES = "classes.json"
 LABELS = ("0", "1")  # of SST-2: negative, positive
 UNLABELLED = "; GLUE publishes its test set without labels, so it cannot be scored"
-_NUMBER = re.compile(r"-?[0-9]+")
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
 @dataclass(frozen=True)

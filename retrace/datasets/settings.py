@@ -15,7 +15,8 @@ SplitBy = Literal["text", "row"]
 # A task's name is also that of a section of params.yaml, a folder of models/ and an entry of metrics.json.
 TAKEN = (
     "sst2", "squad", "tokenizer", "tokens", "model", "pretrain", "pretrained", "perplexity", "flags", "baselines",
-    "intervals", "mean", "std", "data", "family", "lr", "seed", "precision", "finetune", "methods", "metrics",
+    "intervals", "mean", "std", "data", "family", "lr", "seed", "precision", "finetune", "methods", "metrics", "tasks",
+    "review", "sample", "files", "hub", "classification", "question_answering", "checkpoints",
 )  # fmt: skip
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 

@@ -31,8 +31,8 @@ Words = tuple[str, ...]
 Key = tuple[Words, Words | None]
 Item = TypeVar("Item")
 
-_SIGNS = "\u3040-\u30ff\u3400-\u9fff"  # Japanese and Chinese, which put no spaces between words
-_WORD = re.compile(rf"[{_SIGNS}]|[^\W{_SIGNS}]+|[^\w\s]")
+UNSPACED = "\u3040-\u30ff\u3400-\u9fff"  # Japanese and Chinese, which have no spaces between words
+_WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]")
 
 
 def words_of(text: str) -> Words:

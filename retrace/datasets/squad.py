@@ -1,6 +1,7 @@
 """Questions on passages in SQuAD's json, version 1.1 or 2.0."""
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from json import scanner
 from json.decoder import JSONObject  # pyright: ignore[reportAttributeAccessIssue] - not in its stubs
@@ -44,8 +45,11 @@ def read_questions(path: Path) -> list[Question]:
     text = read_text(path)
     try:
         questions = _read(parse_json(text, path))
-    except _Wrong:
-        raise InputError(f"{path}:{_where_wrong(text)}") from None
+    except _Wrong as wrong:
+        said = f" {wrong.args[0]}"
+        with suppress(RecursionError):  # the parser that knows the place takes more of the stack
+            said = _where_wrong(text)
+        raise InputError(f"{path}:{said}") from None
     if not questions:
         raise InputError(f"{path}: no question in it")
     return questions

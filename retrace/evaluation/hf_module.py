@@ -9,6 +9,7 @@ The name is that of a file of `retrace/evaluation/metrics`. Nothing is downloade
 """
 
 import inspect
+import math
 from typing import Any
 
 import evaluate
@@ -52,6 +53,8 @@ class RetraceMetric(evaluate.Metric):
         )
 
     def _compute(self, *, predictions: Any = None, references: Any = None, **options: Any) -> dict[str, float]:
+        if not predictions or None in references:
+            raise InputError("predictions and references: expected one of each for every example, and at least one")
         return figures(self._metric, self._outcome(predictions, references, **options))
 
 
@@ -69,12 +72,16 @@ def _answered(predictions: list[Any], references: list[Any], no_answer_threshold
         unknown = next((f": {name} is only predicted" for name in spans if name not in right), "")
         raise InputError(f"predictions and references are of different questions{unknown}")
     no_answer = {of["id"]: of["no_answer_probability"] for of in predictions}
+    if wrong := [at for at in no_answer.values() if at is None or not math.isfinite(at)]:
+        raise InputError(f"no_answer_probability: {wrong[0]} is not allowed; expected a finite number")
     questions = [Question(name, "", "", "", right[name]) for name in spans]
     return answered(questions, spans, no_answer, no_answer_threshold)
 
 
 def _classified(predictions: list[Any], references: list[Any]) -> Classified:
     """Predictions are numbers of classes, or the probabilities of all classes; references are numbers of classes."""
+    if len(set(map(np.size, predictions))) > 1:
+        raise InputError("predictions: expected as many probabilities for every example")
     labels, predicted = np.array(references), np.array(predictions)
     probabilities = predicted if predicted.ndim == 2 else None
     if probabilities is not None:

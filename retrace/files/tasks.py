@@ -19,6 +19,7 @@ from retrace.datasets.text import Records, Table, copied, text_cell
 from retrace.files.formats import label_of, read_records
 from retrace.files.settings import ClassificationSettings, TaskFiles
 
+MOST_DIGITS = 18  # of a label that is the number of a class
 _WHOLE = re.compile(r"-?[0-9]+\.0+")  # as pandas writes integers beside gaps
 
 
@@ -112,7 +113,7 @@ def _class_numbers(labels: Collection[str], classes: Sequence[str], key: str) ->
     Raises InputError where the labels do not tell which.
     """
     by_name = {name: number for number, name in enumerate(classes)}
-    numbers = {int(label) for label in labels if label.isdecimal()}
+    numbers = {int(label) for label in labels if label.isdecimal() and len(label) <= MOST_DIGITS}
     if any(name.isdecimal() for name in classes):
         return by_name, 0
     first = 1 if numbers and 0 not in numbers else 0

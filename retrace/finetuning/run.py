@@ -17,7 +17,7 @@ from typing import Any, Generic, NotRequired, TypedDict
 import torch
 from torch import Tensor, nn
 
-from retrace.compute.device import Device, open_device
+from retrace.compute.device import Device, named_out_of_memory, open_device
 from retrace.compute.sharding import gather_weights, load_weights, to_device
 from retrace.compute.tensors import rounded_up, seeded
 from retrace.core.errors import DivergedError
@@ -35,7 +35,7 @@ from retrace.tokens.tokenizer import copy_tokenizer
 from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Epoch, Run, train
 from retrace.training.progress import Meter
-from retrace.training.throughput import Speed, named_out_of_memory, write_run_record
+from retrace.training.throughput import Speed, write_run_record
 
 LENGTHS = 6  # for which a model is compiled
 POOL = 100  # batches that are sorted by length together: 2% padding on SST-2; a larger pool is less random
@@ -203,7 +203,7 @@ def run_cell(
     method = read_method({"methods": {cell.method: params.entry}}, cell.method, cell.task)
     base, source, settings = method.base, source_folder(params.data), adjusted(params.task, method.settings)
     device = open_device(cell.seed, params.precision)
-    name, inputs = "-".join(cell.path.parts), [base, source, folder]
+    name, inputs = ".".join(cell.path.parts), [base, source, folder]
     with guarded(f"{name}-{device.rank}", inputs, params.settings) as digest, named_out_of_memory(cell.title):
         for key in INPUT_LENGTHS:
             if (length := getattr(settings, key, None)) is not None:
@@ -231,5 +231,5 @@ def run_cell(
 def adjusted(settings: FineTuneSettings, method: MethodSettings) -> FineTuneSettings:
     """The task's settings with the method's learning rate, epochs and optimizer."""
     optimizer = settings.optimizer.model_copy(update={"kind": method.optimizer or settings.optimizer.kind})
-    epochs = math.ceil(round(settings.epochs * method.epochs_factor, 6))  # 10 × 1.1 is a little above 11
+    epochs = max(1, math.ceil(round(settings.epochs * method.epochs_factor, 6)))  # 10 × 1.1 is a little above 11
     return settings.model_copy(update={"lr": settings.lr * method.lr_factor, "epochs": epochs, "optimizer": optimizer})

@@ -66,7 +66,8 @@ def method_settings(
     `label` is the method's name under `methods`; a file of retrace/methods without an entry has its defaults. Raises
     InputError where a setting is wrong or no file has that name.
     """
-    key, entry = f"methods.{label}", params.get("methods", {}).get(label)
+    entries = build(dict[str, Any], params, "methods") if "methods" in params else {}
+    key, entry = f"methods.{label}", entries.get(label)
     if entry is None:
         module = load_plugin(METHODS, label, "finetune.methods")
         return module, module.Settings()

@@ -50,7 +50,8 @@ class PerplexityFigures(Record):
         if self.perplexity_per_token is None:
             return "–"
         ends = self.intervals.get("perplexity_per_token")
-        interval = f" ({ends['low']:.2f}–{ends['high']:.2f})" if ends else ""
+        low, high = ("–" if ends is None or ends[end] is None else f"{ends[end]:.2f}" for end in ("low", "high"))
+        interval = f" ({low}–{high})" if ends else ""
         return f"{self.perplexity_per_token:.2f}{interval}"
 
 

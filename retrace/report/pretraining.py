@@ -57,6 +57,8 @@ def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame
     per_epoch, per_update = record.tokens / max(epochs, 1), record.tokens / max(record.updates, 1)
     valid = curve_of(curve.set_index(curve["epoch"] * per_epoch)["validation_loss"])
     train = thinned(curve_of(updates.set_index(updates["update"] * per_update)["training_loss"]), MOST_POINTS)
+    if "next_sentence_accuracy" in curve:
+        train = []  # its loss has that of the pairs in it, so it is no perplexity
     perplexity = report.splits["valid"].measures["unigram"].perplexity_per_token
     unigram = [math.log(perplexity)] if perplexity else []  # nats per token
     known = [*(y for _, y in (*valid, *train)), *unigram]

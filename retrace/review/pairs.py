@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -79,7 +80,7 @@ def _outcome(task: str, kind: Kind, revision: Revision, folder: Path) -> Classif
             return None
         try:
             rows = kept_epoch((read_tested if is_test else read_epochs)(copy, kind)).rows
-        except (InputError, OSError, KeyError):
+        except (InputError, OSError, KeyError, ValueError):
             return None
         if kind == "classification":
             logits = logits_of(rows)
@@ -90,7 +91,9 @@ def _outcome(task: str, kind: Kind, revision: Revision, folder: Path) -> Classif
         if content is None:
             return None
         (copy / "questions.json").write_bytes(content)
-        return QuestionAnsweringTask([], read_questions(copy / "questions.json")).outcome(rows)
+        with suppress(InputError):
+            return QuestionAnsweringTask([], read_questions(copy / "questions.json")).outcome(rows)
+        return None
 
 
 def _asked(outcome: Classified | Answered) -> Sequence[object]:

@@ -30,7 +30,8 @@ from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
 
 MASK = "[MASK]"  # as people write it, whatever the tokenizer calls it
 SUGGESTIONS = 5
-_MASKS = re.compile(r"\s*(?:\[MASK\]|_{3,})", re.IGNORECASE)  # with the space before: byte-level words begin with it
+# With all of the space before: byte-level words begin with it.
+_MASKS = re.compile(r"(?<!\s)\s*(?:\[MASK\]|_{3,})", re.IGNORECASE)
 
 
 class Predictor:

@@ -152,9 +152,9 @@ def interval_of_examples(
 ) -> Interval:
     """The interval of a figure, or of its mean over seeds, for the choice of examples.
 
-    `shares` has one for each seed, none if the figure is no share; `drawn` (R,) is the figure in resamples. A figure at
-    an end of its scale whose interval would have no width gets that of such a share of `examples`. From a single
-    example the interval is the whole scale.
+    `shares` has one for each seed, none if the figure is no share; `drawn` (R,) is the figure in resamples. A figure
+    whose interval would have no width gets that of such a share of `examples`. From a single example the interval is
+    the whole scale, unless the figure is at an end of it.
     """
     low, high = ends
     if shares:
@@ -162,10 +162,10 @@ def interval_of_examples(
         found = wilson_interval(share, among)
     else:
         found = centred_interval(value, drawn, ends)
-        is_still = examples < 2 or (value in ends and found["low"] == found["high"])
+        is_still = examples < 2 or found["low"] == found["high"]
         if not (is_still and math.isfinite(high - low)):
             return found
-        found = wilson_interval((value - low) / (high - low), examples if value in ends else 0)
+        found = wilson_interval((value - low) / (high - low), examples if examples > 1 or value in ends else 0)
     return held(value, {end: low + at * (high - low) for end, at in found.items()}, ends)
 
 

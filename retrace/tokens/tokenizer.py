@@ -124,13 +124,13 @@ class SubwordTokenizer(BaseTokenizer):
 def train_tokenizer(settings: TokenizerSettings, documents: Callable[[], Iterable[str]], key: str) -> SubwordTokenizer:
     """Train a WordPiece (Schuster and Nakajima 2012) or byte-level BPE (Sennrich et al. 2016) tokenizer.
 
-    `documents` is called for each pass over the text. The unknown token replaces WikiText's mark for an unknown word.
-    The same text gives the same tokenizer. Raises InputError, naming the `key` of params.yaml, where the text is too
-    small to fill the vocabulary.
+    `documents` is called for each pass over the text. WikiText's marks for unknown words are left out. The same text
+    gives the same tokenizer. Raises InputError, naming the `key` of params.yaml, where the text is too small to fill
+    the vocabulary.
     """
 
     def texts() -> Iterator[str]:
-        return (document.replace(UNKNOWN, str(OWN.unknown)) for document in documents())
+        return (document.replace(UNKNOWN, " ") for document in documents())
 
     tokenizer = (_train_wordpiece if settings.kind == "wordpiece" else _train_bpe)(settings, texts)
     filled = tokenizer.get_vocab_size()

@@ -155,8 +155,8 @@ class Checkpointer:
     ) -> tuple[Position, list[str]]:
         """Load the newest undamaged checkpoint; returns its position, and messages to the user."""
         messages = []
-        folders = [folder for folder in (self._elsewhere, self._folder) if folder]
-        for path in (path for folder in folders for path in reversed(_checkpoints(folder))):
+        found = [path for folder in (self._folder, self._elsewhere) if folder for path in _checkpoints(folder)]
+        for path in sorted(found, key=lambda path: path.name, reverse=True):
             wrong = find_damage(path)
             if wrong:
                 messages.append(f"the checkpoint of step {int(path.name)} is damaged: {wrong.name}")

@@ -4,12 +4,8 @@ Model FLOPs utilisation (Chowdhery et al. 2022, PaLM, appendix B) is the operati
 forward and backward, over those that the device could do in the same time.
 """
 
-import os
-import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +15,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from retrace.compute.device import Device, peak_memory
-from retrace.core.errors import InputError
-from retrace.core.files import size, write_json
+from retrace.core.files import write_json
 from retrace.core.records import RunRecord, find_origin
-from retrace.core.settings import read_params
 
 # Dense bf16 operations per second, from NVIDIA's data sheets, by a part of the device's name; the first match counts.
 PEAKS = {"H100 PCIe": 756e12, "NVL": 835e12, "H200": 989e12, "H100": 989e12, "A100": 312e12}
-CPU_OUT_OF_MEMORY = "DefaultCPUAllocator: can't allocate memory"  # in the RuntimeError that torch raises
 
 
 class ProductOperations(TorchDispatchMode):
@@ -55,7 +48,8 @@ class ProductOperations(TorchDispatchMode):
 
 def count_flops(model: nn.Module, backward: Callable[[], object]) -> int:
     """The operations of the matrix products in one forward and backward pass; leaves random generators unchanged."""
-    with torch.random.fork_rng(), torch.compiler.set_stance("force_eager"), ProductOperations() as operations:
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    with torch.random.fork_rng(devices), torch.compiler.set_stance("force_eager"), ProductOperations() as operations:
         backward()
     model.zero_grad(set_to_none=True)
     return operations.total
@@ -103,29 +97,3 @@ def write_run_record(path: Path, speed: Speed, device: Device, model: nn.Module)
         origin=find_origin(gpu),
     )
     write_json(path, record.to_json())
-
-
-@contextmanager
-def named_out_of_memory(run: str) -> Iterator[None]:
-    """Raise InputError if a GPU or the machine runs out of memory: what was planned for `run`, and how to need less."""
-    try:
-        yield
-    except (MemoryError, RuntimeError) as error:
-        if not (isinstance(error, (MemoryError, torch.OutOfMemoryError)) or CPU_OUT_OF_MEMORY in str(error)):
-            raise
-        # Imported by name so that no stage depends on estimates, which change no result.
-        needed = import_module("retrace.estimates.needs").planned_memory(read_params(), run)
-        planned = f"planned are {size(needed)} and what the program takes; " if needed else ""
-        most = os.environ.get("RETRACE_MICRO_BATCH")
-        fewer = f"RETRACE_MICRO_BATCH=N, N examples at once{f' (now {most})' if most else ''}"
-        less = f"less is taken with {fewer}, and with RETRACE_ACTIVATION_CHECKPOINTING=true"
-        raise InputError(f"{run}: {_shortage(error)}; {planned}{less}") from None
-
-
-def _shortage(error: Exception) -> str:
-    """What an allocator says of memory that it could not give, without its advice."""
-    said = str(error) or "out of memory"  # as Python says nothing
-    if CPU_OUT_OF_MEMORY in said:
-        asked = re.search(r"allocate (\d+) bytes", said)
-        return "out of memory" + (f"; {size(int(asked[1]))} could not be allocated" if asked else "")
-    return ". ".join(said.split(". ")[:3])

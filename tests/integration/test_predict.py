@@ -38,6 +38,11 @@ def test_labels_are_those_of_the_stage(finished: Project) -> None:
     assert [row["probability"] for row in found] == pytest.approx(expected.max(axis=1), abs=1e-5)
 
 
+def test_a_text_on_the_command_line_is_no_json(finished: Project) -> None:
+    (found,) = predict(finished, "sst2", "{sic} a charming journey", lines=[])
+    assert found["text"] == "{sic} a charming journey"
+
+
 def test_answers_are_those_of_the_stage_and_stand_where_they_say(finished: Project) -> None:
     questions = read_questions(questions_path(finished.folder / "data/sample", "dev"))
     lines = [{"passage": question.context, "question": question.text} for question in questions]
@@ -66,6 +71,7 @@ def test_a_passage_may_lie_in_a_file(finished: Project, tmp_path: Path) -> None:
         (["sst2", "--seed", "1", "--ensemble"], [], "--ensemble is of all seeds; leave out --seed"),
         (["sst2"], [], "nothing to predict: expected a text"),
         (["sst2", "a", " "], [], "text:2: text: '' is not allowed; expected a text"),
+        (["sst2", "a", "\udcff"], [], "text:2: not UTF-8"),
         (["sst2", "--question", "Who?"], [], "--passage and --question are of questions; sst2 takes texts"),
         (["sst2"], [{"text": "\ud800"}], r"standard input:1: '\ud800' is half of a character"),
         (["squad"], [{"text": "no passage"}], "standard input:1: passage: None is not allowed"),

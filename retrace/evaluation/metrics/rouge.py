@@ -4,6 +4,7 @@ Of the questions that have an answer; of several right answers the best match co
 Words are not stemmed, as in Hugging Face's `evaluate`. Fractions.
 """
 
+import re
 from functools import lru_cache
 
 from rouge_score.rouge_scorer import RougeScorer
@@ -18,6 +19,7 @@ NAMES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 FIGURES = dict.fromkeys(NAMES, Figure("fraction", "higher"))
 
 _SCORER = RougeScorer(NAMES)
+_READ = re.compile("[a-z0-9]")
 
 
 def resampled(outcome: Answered) -> Resampled:
@@ -28,6 +30,14 @@ def resampled(outcome: Answered) -> Resampled:
 def shares(outcome: Answered) -> dict[str, Share]:
     """The figures for which every answer is wholly right or wrong."""
     return whole_shares(figures_by_question(outcome, _one_answer), outcome.answerable)
+
+
+def notes(outcome: Answered) -> dict[str, str]:
+    """Says where ROUGE is 0 whatever the answer, as rouge-score reads only the letters a to z and digits."""
+    golds = [" ".join(golds) for golds in outcome.golds if golds]
+    unread = sum(not _READ.search(gold.lower()) for gold in golds)
+    said = f"0 for {unread} of {len(golds)} questions, whose right answers have no letter from a to z and no digit"
+    return {"rouge": said} if unread else {}
 
 
 @lru_cache(1 << 18)

@@ -22,6 +22,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from retrace.compute.tensors import mask_of, padded, ragged
+from retrace.datasets.splits import UNSPACED
 from retrace.datasets.squad import Question
 from retrace.finetuning.task import Tensors
 from retrace.models.heads import Head, objective_of, takes_segments
@@ -35,7 +36,7 @@ LOWEST = float(np.finfo(np.float32).min)  # a score; finite, so that json holds 
 NONE, COMMON, MIDDLING, RARE, SAME_BEGINNING = range(5)
 KINDS = 5
 BEGINNING = 5  # letters
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+")
 COMMON_SHARE, RARE_SHARE = 1e-3, 1e-5  # of all words in the training passages
 
 
@@ -48,7 +49,7 @@ def word_shares(texts: Iterable[str]) -> dict[str, float]:
 
 @lru_cache(maxsize=4096)
 def split_words(text: str) -> tuple[list[str], np.ndarray]:
-    """Lower-cased runs of letters and digits, and for each character the index of its word, or -1."""
+    """Lower-cased runs of letters and digits, or single Chinese or Japanese signs; each character's word, or -1."""
     owner = np.full(len(text), -1, dtype=np.int32)
     words = []
     for number, match in enumerate(_WORD.finditer(text)):

@@ -47,6 +47,7 @@ class Generator(LanguageModel):
             max_new_tokens=most, do_sample=False, num_beams=1, eos_token_id=end, pad_token_id=end,
             return_dict_in_generate=True, output_logits=True,
         )  # fmt: skip
+        self.body.generation_config = GenerationConfig()  # the checkpoint's own would fill in what is not set above
         found = cast(Any, self.body).generate(prompts, attention_mask=mask, generation_config=how)
         ids = found.sequences[:, prompts.shape[1] :]  # (B, L)
         steps = zip(found.logits, ids.T, strict=True)  # (B, V) and (B,) each

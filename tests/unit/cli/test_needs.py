@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from retrace.compute.device import named_out_of_memory
 from retrace.core.errors import InputError
 from retrace.core.files import size
 from retrace.core.settings import read_params
 from retrace.estimates import needs
-from retrace.training.throughput import named_out_of_memory
 from tests.commands import retrace
 from tests.toy import TOY, copy_settings
 

@@ -246,3 +246,10 @@ def test_an_unknown_ending_is_told_the_known_ones() -> None:
     Path("gold.txt").write_text(_column(1))
     said = "error: gold.txt: format 'txt' is not allowed; expected one of csv, jsonl, parquet, tsv, xml\n"
     assert refused("score", "classification", "gold.txt", "gold.txt") == said
+
+
+def test_labels_and_probabilities_of_any_length_are_read() -> None:
+    long = "9" * 5000
+    assert _scores(_classes(_column(long, 1), _column(long, 1)))["accuracy"] == 1.0
+    done = _classes(_column("x", "y"), f"label,x,y\nx,1,0\ny,0,{long}\n")
+    assert (done.code, done.err.count("\n")) == (2, 1)

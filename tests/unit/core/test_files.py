@@ -80,6 +80,26 @@ def test_a_folder_replaces_the_old_one_once_it_is_complete(tmp_path: Path) -> No
     assert [p.relative_to(tmp_path).as_posix() for p in sorted(tmp_path.rglob("*"))] == ["out", "out/b", "out/b/x"]
 
 
+def test_a_writer_interrupted_while_it_replaces_a_folder_keeps_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with atomic_folder(tmp_path / "out", summed=True) as folder:
+        (folder / "x").write_text("old")
+    replace = Path.replace
+
+    def interrupted(path: Path, target: Path) -> Path:
+        if path.name == ".out.partial":
+            assert not target.exists(), "moved as a whole"
+            raise KeyboardInterrupt
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt), atomic_folder(tmp_path / "out") as folder:
+        (folder / "x").write_text("new")
+    assert _names(tmp_path) == ["out"]
+    assert (tmp_path / "out/x").read_text() == "old"
+
+
 def test_json_refuses_not_a_number(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_json(tmp_path / "a.json", {"loss": float("nan")})

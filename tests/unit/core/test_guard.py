@@ -101,6 +101,14 @@ def test_a_second_run_is_told_who_holds_the_lock_while_it_is_held() -> None:
         pass
 
 
+def test_a_lock_that_is_a_link_to_a_file_leaves_the_file_alone(tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_text("precious")
+    (tmp_path / "x.lock").symlink_to(tmp_path / "theirs")
+    with pytest.raises(OSError, match=r"x\.lock"):
+        take(tmp_path / "x.lock")
+    assert (tmp_path / "theirs").read_text() == "precious"
+
+
 def test_looking_at_a_lock_keeps_no_run_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
     """As `retrace stop` does, again and again in a job."""
     Path(".retrace/locks").mkdir(parents=True)

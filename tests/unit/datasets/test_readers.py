@@ -1,9 +1,12 @@
 """What readers make of right files; tests/campaigns has the wrong ones."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from retrace.core.errors import InputError
+from retrace.core.files import write_json
 from retrace.core.paths import questions_path
 from retrace.datasets.examples import Example, read_sentences
 from retrace.datasets.squad import Answer, read_questions
@@ -36,3 +39,13 @@ def test_white_space_about_an_answer_is_left_out(tmp_path: Path, text: str) -> N
     source = tiny_questions(tmp_path, "Yes Ada did.", {"Who?": text})
     (question,) = read_questions(questions_path(source, "dev"))
     assert question.answers == (Answer("Ada", 4),)
+
+
+def test_a_wrong_question_beside_deep_nesting_is_named(tmp_path: Path) -> None:
+    qa = {"id": "q", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 3}]}
+    deep: Any = 0
+    for _ in range(600):
+        deep = [deep]
+    write_json(tmp_path / "a.json", {"deep": deep, "data": [{"paragraphs": [{"context": "Ada met Bob", "qas": [qa]}]}]})
+    with pytest.raises(InputError, match=r"a\.json:.* question q: "):
+        read_questions(tmp_path / "a.json")

@@ -80,6 +80,17 @@ def test_word_overlap_takes_names_and_numbers_of_the_nearest_sentence(context: s
 
 
 def test_words_are_those_of_scikit_learn() -> None:
-    texts = ["a I ☀", "x1", "naïve_", "它", "它们", "a-b c", "A\u0130", "don't", ""]
+    texts = ["a I ☀", "x1", "naïve_", "a-b c", "A\u0130", "don't", ""]
     analyser = TfidfVectorizer().build_analyzer()
     assert [has_words([Example(text, None, 0)]) for text in texts] == [bool(analyser(text)) for text in texts]
+
+
+def test_text_without_spaces_is_counted_by_its_signs() -> None:
+    times, kinds = (("今天", ""), ("昨天", "吧"), ("iPhone上", "啊")), (("好", 1), ("坏", 0))
+    train = [
+        Example(f"{when}我觉得这部电影{how}极了{mark}", None, label) for when, mark in times for how, label in kinds
+    ]
+    assert tfidf(train * 5, [Example("那个故事真好", None, 1), Example("那个故事真坏", None, 0)]) == [1, 0]
+    context = "小猫在树上睡觉. 小狗在河里游泳."
+    start, _ = overlap_span(Question("q", "T", context, "谁在河里", ()))
+    assert start > context.index(".")

@@ -74,6 +74,8 @@ def test_answers_belong_to_questions_by_their_id(load: Callable[[str], Any]) -> 
     assert metric.compute(predictions=ROWS, references=REFERENCES[::-1]) == in_order
     with pytest.raises(InputError, match="of different questions: b is only predicted"):
         metric.compute(predictions=ROWS, references=[REFERENCES[0], {**REFERENCES[1], "id": "c"}])
+    with pytest.raises(InputError, match="no_answer_probability: nan is not allowed; expected a finite number"):
+        metric.compute(predictions=[{**ROWS[0], "no_answer_probability": float("nan")}, ROWS[1]], references=REFERENCES)
     with pytest.raises(InputError, match="of different questions"):
         metric.compute(predictions=[ROWS[0], ROWS[0]], references=REFERENCES)
 
@@ -85,6 +87,8 @@ def test_answers_belong_to_questions_by_their_id(load: Callable[[str], Any]) -> 
         ([[0.9, 0.1], [4.0, 6.0]], [0, 1], r"predictions: \[4.0, 6.0\] is not allowed"),
         ([[0.9, 0.1], [0.4, 0.6]], [1, 2], "references: 1 to 2; expected numbers of 2 classes from 0"),
         ([0, -1], [0, 1], "predictions: -1 to 0; expected numbers of 2 classes from 0"),
+        ([[0.9, 0.1], [1.0]], [0, 1], "predictions: expected as many probabilities for every example"),
+        ([], [], "predictions and references: expected one of each for every example, and at least one"),
     ],
 )
 def test_what_is_no_probability_and_no_class_is_refused(

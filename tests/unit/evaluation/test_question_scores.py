@@ -164,3 +164,10 @@ def test_meteor_with_wordnet_takes_a_synonym_for_the_word(monkeypatch: pytest.Mo
     monkeypatch.setattr(meteor, "wordnet", known)
     # One word of one matches, in one chunk: 1 - (1/2)·(1/1)³.
     assert figures(meteor, Answered((("car",),), ("auto",))) == {"meteor": 0.5}
+
+
+def test_right_answers_that_rouge_cannot_read_are_counted() -> None:
+    assert rouge.notes(Answered((("北京市",), ("Ada", "艾达"), ()), ("北京市", "", ""))) == {
+        "rouge": "0 for 1 of 2 questions, whose right answers have no letter from a to z and no digit"
+    }
+    assert rouge.notes(Answered((("Ada",), ()), ("", ""))) == {}

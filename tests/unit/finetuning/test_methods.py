@@ -52,7 +52,9 @@ def test_errors_in_one_tasks_settings_are_reported_whichever_task_is_read(entry:
         read_method({"classification": {"own": {}}, "methods": {"lora": entry}}, "lora", "sst2")
 
 
-@pytest.mark.parametrize(("epochs", "times", "whole"), [(4, 1.5, 6), (3, 1.5, 5), (10, 1.1, 11), (1, 0.25, 1)])
+@pytest.mark.parametrize(
+    ("epochs", "times", "whole"), [(4, 1.5, 6), (3, 1.5, 5), (10, 1.1, 11), (1, 0.25, 1), (4, 1e-7, 1)]
+)
 def test_a_method_has_its_own_rate_optimizer_and_whole_epochs(epochs: int, times: float, whole: int) -> None:
     muon = OptimizerSettings(kind="muon")
     task = FineTuneSettings(lr=0.001, epochs=epochs, batch_size=8, max_length=32, optimizer=muon)

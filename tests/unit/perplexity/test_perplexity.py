@@ -56,6 +56,8 @@ def test_a_perplexity_is_said_with_its_interval_where_it_has_one() -> None:
     assert found.summary == "12.35"
     ends = {"perplexity_per_token": {"low": 11.0, "high": 13.999}}
     assert found.model_copy(update={"intervals": ends}).summary == "12.35 (11.00–14.00)"
+    too_large = {"perplexity_per_token": {"low": 11.0, "high": None}}
+    assert found.model_copy(update={"intervals": too_large}).summary == "12.35 (11.00––)"
     assert found.model_copy(update={"perplexity_per_token": None}).summary == "–"
 
 

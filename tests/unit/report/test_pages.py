@@ -12,7 +12,7 @@ from retrace.evaluation.records import Details, MethodDetails
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report import summary, svg
 from retrace.report.blocks import Section
-from retrace.report.page import as_markdown
+from retrace.report.page import as_html, as_markdown
 from retrace.report.pretraining import pretraining_section
 from retrace.report.results import Task
 from retrace.report.runs import data_fold, models_folds
@@ -216,6 +216,16 @@ def test_a_model_that_tells_no_sentences_apart_is_flagged() -> None:
     assert "next-sentence" not in plain
     assert "| 93.0 |" in good
     assert ["does not tell sentences" in page for page in (plain, poor, good)] == [False, True, False]
+
+
+def test_a_loss_that_has_the_pairs_in_it_is_not_drawn_as_a_perplexity() -> None:
+    report = PerplexityReport.from_json({"valid": {"unigram": UNITS, "beats_unigram": True, "flags": {}}})
+    updates, record = pd.DataFrame({"update": [1], "training_loss": [4.0]}), RUN.model_copy(update={"tokens": 2000})
+    pages = [
+        as_html("T", [pretraining_section(report, pd.DataFrame([ROW | more]), updates, record)])
+        for more in ({}, {"next_sentence_accuracy": 0.93})
+    ]
+    assert ["training loss 4.00, perplexity 54.6" in page for page in pages] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
+import time
+
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
 from retrace.core.errors import InputError
 from retrace.finetuning.method import PRETRAINED
-from retrace.serving.predictor import WordModel
+from retrace.serving.predictor import _MASKS, WordModel
 from retrace.tokens.tokenizer import token_id
 from tests.tiny import MASKED_FAMILIES, tiny_pretrained, tiny_tokenizer
 
@@ -52,3 +54,9 @@ def test_what_cannot_be_filled_in_is_refused() -> None:
         words.suggestions("the town")
     with pytest.raises(InputError, match="tokens are too many; the model reads 64"):
         words.suggestions("the [MASK] " * 40)
+
+
+def test_a_long_run_of_spaces_is_searched_in_a_moment() -> None:
+    began = time.process_time()
+    assert not _MASKS.search("a" + " " * 20_000 + "b")
+    assert time.process_time() - began < 0.5

@@ -95,6 +95,14 @@ def test_a_figure_at_the_end_of_its_scale_is_not_said_to_be_certain(value: float
     assert 0.05 < (found["high"] - found["low"]) / (ends[1] - ends[0]) < 0.07
 
 
+def test_a_figure_that_no_resample_changes_is_not_said_to_be_certain() -> None:
+    """As where every answer has one word too many: F1 80 for each of 30 questions."""
+    expected = {end: 100 * at for end, at in wilson_interval(0.8, 30).items()}
+    assert interval_of_examples(80.0, [], np.full(100, 80.0), 30, (0.0, 100.0)) == pytest.approx(expected)
+    unbounded = interval_of_examples(3.0, [], np.full(100, 3.0), 30, (0.0, np.inf))
+    assert unbounded == {"low": 3.0, "high": 3.0}
+
+
 def test_a_resample_that_lacks_a_class_makes_a_figure_no_surer() -> None:
     drawn = np.ones(1000)
     drawn[0] = 0.0

@@ -230,6 +230,7 @@ def test_sampling_settings_of_the_checkpoint_are_ignored(tmp_path: Path) -> None
     writer = _writer()
     greedy = _write(writer, *PROMPTS)
     writer.body.generation_config.update(do_sample=True, temperature=9.0, top_p=0.9)
+    writer.body.generation_config.update(repetition_penalty=50.0, no_repeat_ngram_size=1, min_length=6)
     writer.save_pretrained(tmp_path)
     again = Generator(read_model("language_model", tmp_path, 0, "eager")).eval()
     assert isinstance(again.body, LlamaForCausalLM)

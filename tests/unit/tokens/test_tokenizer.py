@@ -164,3 +164,14 @@ def test_white_space_changes_nothing_about_wordpiece() -> None:
     tokenizer = train_tokenizer(TokenizerSettings(kind="wordpiece", vocab_size=60), lambda: TEXT, "k")
     assert not any(word_edges(tokenizer)[1])
     assert _words(tokenizer, "the fox\njumps") == ["the", "fox", "jumps"]
+
+
+@pytest.mark.parametrize(("kind", "size"), [("wordpiece", 60), ("bpe", 290)])
+def test_marks_of_unknown_words_fill_no_vocabulary(kind, size: int) -> None:
+    marked, plain = (
+        train_tokenizer(
+            TokenizerSettings(kind=kind, vocab_size=size), lambda mark=mark: [f"{mark} {text}" for text in TEXT], "k"
+        )
+        for mark in ("<unk>", "")
+    )
+    assert marked.get_vocab() == plain.get_vocab()

@@ -184,6 +184,28 @@ def test_the_most_advanced_checkpoint_is_used_wherever_it_was_saved(
     assert capsys.readouterr().out.startswith("test  resuming after step 5, saved on CPU")
 
 
+def test_a_damaged_checkpoint_elsewhere_is_no_reason_to_go_back_behind_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RETRACE_RESUME_ANYWHERE", "true")
+    for threads, updates in (("1", 2), ("2", 3)):  # the second resumes at 2 and goes on to 5
+        monkeypatch.setenv("RETRACE_THREADS", threads)
+        with pytest.raises(CutOffError):
+            _run(updates)
+    monkeypatch.setenv("RETRACE_RESUME_ANYWHERE", "false")
+    monkeypatch.setenv("RETRACE_THREADS", "1")
+    with pytest.raises(CutOffError):
+        _run(2)
+    newest = max(_saved(tmp_path), key=lambda path: path.name)
+    (newest / "state.safetensors").write_bytes(b"cut")
+    monkeypatch.setenv("RETRACE_RESUME_ANYWHERE", "true")
+    capsys.readouterr()
+    _run()
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == f"test  the checkpoint of step {int(newest.name)} is damaged: state.safetensors"
+    assert said[1] == "test  resuming after step 4", "its own, which that of the other hardware is not ahead of"
+
+
 def test_frozen_weights_are_not_saved(tmp_path: Path) -> None:
     model = make_language_model(make_config("modernbert", MODEL, VOCABULARY), 0, "eager")
     for name, weight in model.named_parameters():
