@@ -48,8 +48,6 @@ PUBLISHED: dict[str, Any] = {
              "memory": {"figures": ["memory.adapter.constant"], "published": ["1.3e4"]},
          }},
     ],
-    "curves": [{"title": "Figure 1: mood", "task": "mood", "methods": ["full"],
-                "figures": ["training_loss", "accuracy"]}],
     "doubts": [{"about": "scores/accuracy", "says": EVIL, "finding": "It is the majority's.",
                 "figures": {"majority": "baseline.mood.majority.accuracy"}}],
     "choices": ["Batch: 16."],

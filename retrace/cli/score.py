@@ -33,16 +33,9 @@ CLASSIFICATION = ("accuracy", "precision", "recall", "f1", "matthews", "roc_auc"
 RESAMPLES = 10_000
 OTHERS = ("meteor", "bleu", "rouge")
 WHOLE = re.compile(r"\+?(?P<number>-?[0-9]+)(\.0*)?")
-# The lines of `lexnames`, which Debian's WordNet lacks; they are in the manual page lexnames(5WN).
-LEXICOGRAPHER_FILES = """
-adj.all adj.pert adv.all noun.Tops noun.act noun.animal noun.artifact noun.attribute noun.body noun.cognition
-noun.communication noun.event noun.feeling noun.food noun.group noun.location noun.motive noun.object noun.person
-noun.phenomenon noun.plant noun.possession noun.process noun.quantity noun.relation noun.shape noun.state noun.substance
-noun.time verb.body verb.change verb.cognition verb.communication verb.competition verb.consumption verb.contact
-verb.creation verb.emotion verb.motion verb.perception verb.possession verb.social verb.stative verb.weather adj.ppl
-""".split()
-CATEGORIES = {"noun": 1, "verb": 2, "adj": 3, "adv": 4}
-NEEDED = [name for part in CATEGORIES for name in (f"data.{part}", f"index.{part}", f"{part}.exc")] + ["index.sense"]
+LEXNAMES = Path(__file__).with_name("lexnames")  # a file that Debian's WordNet lacks; its manual page is lexnames(5WN)
+PARTS = ("noun", "verb", "adj", "adv")
+NEEDED = [name for part in PARTS for name in (f"data.{part}", f"index.{part}", f"{part}.exc")] + ["index.sense"]
 
 Predictions = typer.Argument(metavar="PREDICTIONS.json", help='{"question id": "answer"}, "" for no answer')
 Probabilities = typer.Option(metavar="FILE.json", help='{"question id": how likely it has no answer}')
@@ -132,9 +125,7 @@ def wordnet(
     target = folder / "corpora" / "wordnet"
     with atomic_folder(target) as aside:
         shutil.copytree(source, aside, dirs_exist_ok=True)
-        names = enumerate(LEXICOGRAPHER_FILES)
-        lines = [f"{number:02}\t{name}\t{CATEGORIES[name.partition('.')[0]]}\n" for number, name in names]
-        (aside / "lexnames").write_text("".join(lines))
+        shutil.copyfile(LEXNAMES, aside / LEXNAMES.name)
     print(f"WordNet is in {target}; NLTK_DATA={folder} lets METEOR find it")
 
 

@@ -4,7 +4,6 @@ A name is a preset, a file of architectures/, or a folder with a config. The for
 architectures and are of the body without a head; `ClosedForm.symbols` says what their letters stand for.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import torch
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
 from retrace.core.errors import InputError
+from retrace.core.files import read_json
 from retrace.core.settings import build, plugin_names
 from retrace.core.weights import module_of
 from retrace.models.heads import FAMILIES, Head, make_config, make_model, pretraining_head, read_config
@@ -57,7 +57,7 @@ def find_preset(name: str) -> NamedModel:
     """
     if name not in (there := preset_names()):
         raise LookupError(f"model: {name!r} is not there; there is: {', '.join(there)}")
-    preset = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    preset = read_json(FOLDER / f"{name}.json")
     published = tuple(Published(**entry) for entry in preset["published"])
     return NamedModel(name, AutoConfig.for_model(**preset["config"]), published)
 
@@ -171,44 +171,9 @@ class ClosedForm:
         return sum(term.count for term in self.terms)
 
 
-BERT = {  # Devlin et al. 2018: biases everywhere, two norms a layer, a pooler for pairs of sentences
-    "word embeddings": ("Vh", r"embeddings\.word_embeddings"),
-    "position embeddings": ("Ph", r"embeddings\.position_embeddings"),
-    "segment embeddings": ("Sh", r"embeddings\.token_type_embeddings"),
-    "norm of the embeddings": ("2h", r"embeddings\.LayerNorm"),
-    "attention": ("L(4h² + 4h)", r"attention\.(self|output\.dense)"),
-    "feed-forward": ("L(2hf + f + h)", r"layer\.\d+\.(intermediate|output)\.dense"),
-    "norms of the layers": ("4Lh", r"layer\..*LayerNorm"),
-    "pooler": ("h² + h", r"pooler"),
-}
-# Liu et al. 2019: BERT's without segments and pooler; two of the positions are for padding.
-ROBERTA = {name: term for name, term in BERT.items() if name not in ("segment embeddings", "pooler")}
-MODERNBERT = {  # Warner et al. 2024: no biases, gated feed-forward, one norm fewer in layer 0
-    "word embeddings": ("Vh", r"embeddings\.tok_embeddings"),
-    "norm of the embeddings": ("h", r"embeddings\.norm"),
-    "attention": ("4Lh²", r"attn\.W(qkv|o)"),
-    "feed-forward": ("3Lhf", r"mlp\.W[io]"),
-    "norms of the layers": ("(2L - 1)h", r"(attn|mlp)_norm"),
-    "last norm": ("h", r"final_norm"),
-}
-LLAMA = {  # Touvron et al. 2023: no biases, three feed-forward matrices, keys and values of fewer heads
-    "word embeddings": ("Vh", r"embed_tokens"),
-    "attention": ("L(2had + 2hkd)", r"self_attn\.._proj\."),
-    "feed-forward": ("3Lhf", r"mlp\.(gate|up|down)_proj"),
-    "norms of the layers": ("2Lh", r"(input|post_attention)_layernorm"),
-    "last norm": ("h", r"\bnorm\."),
-}
-LAYERS = "L layers of size h and inner size f"
-FORMULAS = {  # by family: what the letters stand for, and the formula and parameter names of each part
-    "bert": (f"V tokens, P positions, S segments, {LAYERS}.", BERT),
-    "llama": (f"V tokens, {LAYERS}, a and k heads of size d for queries and for keys and values.", LLAMA),
-    "modernbert": (f"V tokens, {LAYERS}.", MODERNBERT),
-    "roberta": (f"V tokens, P positions, {LAYERS}.", ROBERTA),
-}
-LETTERS = {
-    "V": "vocab_size", "P": "max_position_embeddings", "S": "type_vocab_size", "L": "num_hidden_layers",
-    "h": "hidden_size", "f": "intermediate_size", "a": "num_attention_heads", "k": "num_key_value_heads",
-}  # fmt: skip
+_FILE = read_json(FOLDER.with_name("formulas.json"))
+LETTERS: dict[str, str] = _FILE["letters"]  # sizes in a config
+FORMULAS: dict[str, dict[str, Any]] = _FILE["families"]  # what letters stand for; formula and weights of each part
 
 
 def evaluate(formula: str, config: PreTrainedConfig) -> int:
@@ -226,12 +191,15 @@ def closed_form(config: PreTrainedConfig, counts: Iterable[Count] = ()) -> Close
     """
     if config.model_type not in FORMULAS:
         return None
-    symbols, parts = FORMULAS[config.model_type]
-    terms = tuple(Term(name, formula, evaluate(formula, config), of) for name, (formula, of) in parts.items())
+    family = FORMULAS[config.model_type]
+    terms = tuple(
+        Term(name, part["formula"], evaluate(part["formula"], config), part["weights"])
+        for name, part in family["parts"].items()
+    )
     differences = {term.name: -term.count for term in terms}
     for count in counts:
         part = next((term.name for term in terms if re.search(term.weights, count.name)), None)
         if part is None or count.is_added:  # summed over layers, as layer.*.output.dense.adapter.up
             part = re.sub(r"\.\d+\.", ".*.", count.name.rpartition(".")[0] or count.name)
         differences[part] = differences.get(part, 0) + count.size
-    return ClosedForm(symbols, terms, {part: more for part, more in differences.items() if more})
+    return ClosedForm(family["symbols"], terms, {part: more for part, more in differences.items() if more})

@@ -6,8 +6,10 @@ and the optimizer count too. The optimizer has its moments already, as in all up
 
 The formulas of a published study of parameter-efficient tuning are here for comparison, as it states them. Symbols: N
 parameters, v tokens in the vocabulary, d layers of size h and inner size h′, a heads, b examples of l tokens; N_ad
-parameters in adapters of width h_ad. All is float32, with AdamW's two moments. `QUESTIONABLE` says why they are not
-used for estimates.
+parameters in adapters of width h_ad. All is float32, with AdamW's two moments. Estimates do not use them: they leave
+out embeddings, head, the norms' statistics and temporary tensors, take attention to keep its weights, which a fused
+kernel does not, and leave out what the gradient needs on its way through frozen layers to the lowest adapter: queries,
+keys and values, attention's weights and dropout masks, inputs of the norms and of the activation.
 """
 
 import weakref
@@ -281,15 +283,6 @@ def _loss(model: PreTrainedModel, head: Head, load: Load) -> Tensor:
 # The formulas of the published study.
 FULL = "16N + d(34blh + 9bal² + 8blh′)"
 ADAPTER = "4N + 16N_ad + 2d(4blh + 8bl·h_ad)"
-QUESTIONABLE = (
-    "With adapters the gradient passes through the frozen layers down to the lowest adapter. What is needed for that "
-    "(queries, keys and values, attention's weights and dropout masks, inputs of the norms and of the activation) is "
-    "left out; only the inputs of the frozen matrices can go. The saving is far smaller than the formulas say.",
-    "Attention is taken to keep its weights: with a fused kernel the term in l² is gone.",
-    "Embeddings, the head, the statistics of the norms and temporary tensors are left out.",
-    "The example's figures are called MiB and are in megabytes of 10⁶ bytes, with N rounded to 3·10⁹ where its own "
-    "formula gives less.",
-)
 
 
 @dataclass(frozen=True)
@@ -305,15 +298,10 @@ class Memory:
         return self.constant + batch * length * (self.per_token + length * self.per_token_pair)
 
 
-def parameters(config: PreTrainedConfig) -> int:
-    """N: vh + d(4h² + 2hh′ + 4h)."""
-    h, inner = config.hidden_size, config.intermediate_size
-    return config.vocab_size * h + config.num_hidden_layers * (4 * h * h + 2 * h * inner + 4 * h)
-
-
 def full_memory(parameters: int, config: PreTrainedConfig) -> Memory:
     """Tuning every weight: `FULL`."""
-    return replace(LAYER.kept_by(config), constant=16 * parameters)
+    layers, hidden, inner = config.num_hidden_layers, config.hidden_size, config.intermediate_size
+    return Memory(16 * parameters, layers * (34 * hidden + 8 * inner), layers * 9 * config.num_attention_heads)
 
 
 def adapter_memory(parameters: int, added: int, config: PreTrainedConfig, width: int) -> Memory:
@@ -332,35 +320,6 @@ def formula_memory(method: Method, config: PreTrainedConfig, needs: Needs) -> tu
     return ADAPTER, adapter_memory(needs.parameters - needs.trained, needs.trained, config, width)
 
 
-@dataclass(frozen=True)
-class Equation:
-    """An equation of an encoder layer, and what the backward pass needs of it according to the study."""
-
-    number: str
-    text: str
-    kept: str
-    hidden: int  # bytes for each of b·l·h
-    pairs: int  # for each of b·a·l²
-    inner: int  # for each of b·l·h′
-
-    def kept_by(self, config: PreTrainedConfig) -> Memory:
-        """What all layers keep."""
-        d = config.num_hidden_layers
-        per_token = d * (self.hidden * config.hidden_size + self.inner * config.intermediate_size)
-        return Memory(0, per_token, d * self.pairs * config.num_attention_heads)
-
-
-EQUATIONS = (
-    Equation("(1)", "headᵢ = Dropout(Softmax(Wᵢ^Q x (Wᵢ^K x)ᵀ / √d_k + mask)) Wᵢ^V x",
-             "x, W^K x, W^Q x, W^V x; the products, their softmax and its dropout mask", 16, 9, 0),
-    Equation("(2)", "x₁ = Concat(head₁, …, head_a) W^O", "the heads", 4, 0, 0),
-    Equation("(3)", "x₂ = LayerNorm(Dropout(x₁) + x)", "the dropout mask, the norm's input", 5, 0, 0),
-    Equation("(4)", "x₃ = W₂ GeLU(W₁ x₂)", "x₂, W₁ x₂ and its GeLU", 4, 0, 8),
-    Equation("(5)", "x₄ = LayerNorm(Dropout(x₃) + x₂)", "the dropout mask, the norm's input", 5, 0, 0),
-)  # fmt: skip
-LAYER = Equation("together", "", "", 34, 9, 8)  # as in `FULL`
-
-
 # The study's example, as RoBERTa, which is what it tunes, and the figures printed for it.
 EXAMPLE = RobertaConfig(
     vocab_size=50_000, hidden_size=1920, intermediate_size=7680, num_hidden_layers=64, num_attention_heads=32
@@ -368,8 +327,6 @@ EXAMPLE = RobertaConfig(
 EXAMPLE_WIDTH = 120  # of its adapters
 EXAMPLE_PARAMETERS = 3 * 10**9  # as it rounds them
 UNIT = 10**6  # bytes; it says MiB
-EXAMPLE_PRINTED = {"full": "4.8·10⁴ + 1.84·10⁻²·bl² + 8.11·bl", "adapter": "1.3·10⁴ + 1.11·bl"}
-CLAIM = 3 / 4  # the share of the memory that adapters are said to save at least
 
 
 def example_memory(parameters: int = EXAMPLE_PARAMETERS) -> dict[str, Memory]:

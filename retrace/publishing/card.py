@@ -16,7 +16,7 @@ from retrace.core.errors import InputError
 from retrace.core.files import read_json
 from retrace.core.paths import CHECKPOINT, card_path, checkpoint_facts, on_test, source_folder
 from retrace.core.records import RunRecord
-from retrace.core.settings import build, section, values_of
+from retrace.core.settings import build, values_of
 from retrace.evaluation.assessment import SCRATCH
 from retrace.evaluation.records import DETAILS, Details, MethodDetails, SeedDetails, TaskDetails
 from retrace.finetuning.method import PRETRAINED, read_method
@@ -48,18 +48,6 @@ PIPELINES = {
 }  # fmt: skip
 NOT_ON_HUB = "not-on-the-hub"  # for metadata that must name a data set of the hub
 PRETRAINING = ("lr", "seed", "family", "precision", "tokenizer", "model", "pretrain")
-LIMITS = {
-    "classifier": "It answers with one of its classes, whatever it is given.",
-    "spans": "How a long passage is cut and when there is no answer is for the caller to decide. Retrace takes the "
-    "best span of overlapping windows, and none where the first token scores higher.",
-    "masked": "It fills in masked tokens; for anything else it has to be fine-tuned.",
-    "causal": "It continues a text, and what it writes may be wrong.",
-}
-CHOSEN = "The epoch was chosen by the validation loss, so the figures are slightly better than on new data."
-WITHIN_DOCUMENTS = (
-    "In training, attention stayed within documents; transformers does not confine it where several share an input."
-)
-SAMPLE = "The sample is a few thousand sentences about an invented country: the model knows nothing else."
 LIBRARIES = ("torch", "transformers", "peft")
 
 
@@ -214,21 +202,13 @@ class Trained:
         found = checkpoint_facts(CHECKPOINT if self.base == PRETRAINED else self.base)
         return found if found["from"] and not found.get("random") else {}
 
-    def limits(self, published: Published) -> list[str]:
-        """What it cannot do, and what its figures do not say."""
-        found, params = [LIMITS[published.use]], self.params
-        if self.cell is not None:
-            is_read = build(Grid, params, "finetune").kind_of(self.cell.task) == "question_answering"
-            settings = build(AnswerSettings if is_read else FineTuneSettings, params, self.cell.task)
-            found.append(f"It was trained on at most {settings.max_length} tokens at once.")
-            found += [CHOSEN] if settings.checkpoint == "best" and not self.is_tested else []
-        elif section(params, "pretrain").get("intra_document_attention"):
-            found.append(WITHIN_DOCUMENTS)
-        if published.library == "retrace":
-            found.append("Retrace has to be installed to load it: transformers alone cannot.")
-        if build(str, params, "data") == "sample":
-            found.append(SAMPLE)
-        return found
+    @property
+    def task_settings(self) -> FineTuneSettings | None:
+        """The settings of the cell's task; None of the pretrained model."""
+        if self.cell is None:
+            return None
+        is_read = build(Grid, self.params, "finetune").kind_of(self.cell.task) == "question_answering"
+        return build(AnswerSettings if is_read else FineTuneSettings, self.params, self.cell.task)
 
     @cached_property
     def scored(self) -> list[tuple[TaskDetails, MethodDetails, SeedDetails]]:
@@ -292,7 +272,7 @@ def model_card(model: Trained, published: Published, address: Address, commit: s
         "card.md.j2", FOLDER, model=model, repository=address.repository, started=started, said=said, note=note,
         of_run=table, code=Code("\n".join(published.lines)), scores=model.scored and _score_table(model),
         perplexity=None if model.cell else model.perplexity and perplexity_table(model.perplexity),
-        intervals=INTERVALS, origins=origins, training=model.training(commit), limits=model.limits(published),
+        intervals=INTERVALS, origins=origins, training=model.training(commit), published=published,
     )  # fmt: skip
     return ModelCard(f"---\n{data.to_yaml()}\n---\n\n{body.strip()}\n")
 

@@ -96,7 +96,6 @@ class Panels:
     note: str
     panels: Sequence[Panel]
     form: Form = "small"
-    legend: Sequence[tuple[str, int]] = ()  # names and places of lines that share a plot
 
 
 @dataclass(frozen=True)

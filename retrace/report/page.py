@@ -66,9 +66,6 @@ def picture(shown: Panels) -> str:
         size = {"width": width - left - right, "height": panel.height}
         box = tag("svg", *panel.drawn, x=x + left, y=y + CAPTION + top, **size)
         drawn += [shape, head, beside, tag("g", box, class_=None if panel.place is None else colour(panel.place))]
-    for i, (name, place) in enumerate(shown.legend):
-        x = FILE_WIDTH * i // max(6, len(shown.legend))
-        drawn.append(tag("g", mark(place), tag("text", name, x=16, y=9), transform=f"translate({x} 30)"))
     width, height = columns * (width + GAP) - GAP, 28 - (-len(shown.panels) // columns) * (height + GAP)
     frame = {"role": "img", "aria_label": shown.title, "width": width, "height": height}
     return tag("svg", *drawn, xmlns="http://www.w3.org/2000/svg", **frame, viewBox=f"0 0 {width} {height}")

@@ -14,6 +14,7 @@ from retrace.report.names import KINDS, shown, with_unit
 from retrace.report.results import Curve, curve_of, thinned
 from retrace.report.summary import flag_lines, perplexity_flags
 from retrace.report.svg import Axes
+from retrace.report.tasks import epoch_axes
 from retrace.statistics.scales import CURVES, MEASURES
 
 INTERVALS = (
@@ -74,6 +75,20 @@ def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame
     drawn += [*_dots(axes, valid), svg.tips(axes, tips)]
     label = "Perplexity of the validation text: " + ", ".join(_perplexity(y) for _, y in valid)
     return Panels("pretraining", "", NOTE, [Panel("", drawn, label, 260, place=0)], "wide")
+
+
+def perplexity_by_epoch(curve: pd.DataFrame) -> list[Panels]:
+    """The perplexity of the validation text from epoch 1 on, as the one before training would flatten the rest."""
+    trained = curve.loc[curve["epoch"] > 0].set_index("epoch")[["perplexity"]].dropna()
+    if trained.empty:
+        return []
+    (axes, grid), points = epoch_axes(trained), curve_of(trained["perplexity"])
+    tips = [(x, y, f"epoch {x:g}: {figure_text(y, 2)}") for x, y in points]
+    dots = [svg.dot(axes, x, y, radius=2.5, tip=tip) for x, y, tip in tips]
+    label = "Perplexity by epoch, " + ", ".join(figure_text(y, 2) for _, y in points)
+    note = "Perplexity per token of the validation text, by epoch, from the first on."
+    drawn = [grid, svg.line(axes, points), *dots]
+    return [Panels("pretraining-epochs", "Pretraining", note, [Panel("", drawn, label, 260, place=0)], "wide")]
 
 
 def _dots(axes: Axes, valid: Curve) -> Iterator[Markup]:

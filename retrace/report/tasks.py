@@ -15,7 +15,18 @@ from retrace.core.paths import ON_TEST
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, Figures, Intervals
 from retrace.report import svg
 from retrace.report.blocks import Fold, Form, Panel, Panels, Section, Table, figure_text
-from retrace.report.names import UNITS, baseline_name, capital, listed, method_name, p_text, shown, shown_signed
+from retrace.report.names import (
+    UNITS,
+    baseline_name,
+    capital,
+    digits_of,
+    listed,
+    method_name,
+    p_text,
+    shown,
+    shown_factor,
+    shown_signed,
+)
 from retrace.report.results import Curve, Task, curve_of, thinned
 from retrace.report.svg import Axes, Percent
 from retrace.statistics.comparisons import MODELS_DIFFER, MODELS_TIE
@@ -68,7 +79,7 @@ def task_panels(task: Task) -> list[Panels]:
     answers = {method: of for method, of in found.items() if isinstance(of, AnswerBreakdown)}
     kinds = dict.fromkeys(kind for of in task.details.methods.values() for kind in of.groups)
     return [
-        *learning(task),
+        *learning(task, task.headline),
         *([confusion(task, classes), calibration(task, classes)] if classes else thresholds(task, answers)),
         *(row for kind in sorted(kinds, key=lambda kind: kind == "length") for row in groups(task, kind)),
         *losses(task),
@@ -87,30 +98,35 @@ def _row(
     return Panels(f"{task.name}-{name}", title, note, panels, form)
 
 
-def learning(task: Task) -> list[Panels]:
-    """The headline by epoch, and the best baseline."""
-    curves = task.factor * task.epochs(task.headline)
-    if curves.empty:
+def learning(task: Task, key: str, title: str = "Learning curves") -> list[Panels]:
+    """A figure by epoch, beside the best baseline where it is the headline; nothing if the task has no such curve."""
+    figure, curves = (CURVES | task.details.legend).get(key), task.epochs(key)
+    if figure is None or curves.empty:
         return []
-    best = max(task.baselines, key=lambda name: task.sign * task.baseline(name).value, default=None)
+    curves, digits = shown_factor(figure) * curves, digits_of(figure)
+    baselines = task.baselines if key == task.headline else []
+    best = max(baselines, key=lambda name: task.sign * task.baseline(name).value, default=None)
     also = [] if best is None else [task.baseline(best).value]
-    axes, grid = _axes(curves, also)
+    axes, grid = epoch_axes(curves, also)
     levels = [svg.level(axes, value) for value in also]
 
     def draw(method: str) -> Drawn:
         seeds, mean = curves[method], curve_of(curves[method].mean(axis=1))
         thin = [svg.line(axes, curve_of(seeds[seed]), "thin") for seed in seeds] if len(seeds.columns) > 1 else []
-        tips = svg.tips(axes, [(x, f"epoch {x:g}: {figure_text(y, task.digits)}") for x, y in mean])
+        tips = svg.tips(axes, [(x, f"epoch {x:g}: {figure_text(y, digits)}") for x, y in mean])
         drawn = [grid, *levels, *thin, svg.line(axes, mean), tips]
-        return drawn, f"{task.legend.name} by epoch, {_figures(mean, task.digits)}"
+        return drawn, f"{figure.name} by epoch, {_figures(mean, digits)}"
 
-    note = (
-        f"{capital(task.legend.name)} on validation by epoch"
-        f"{_of_seeds(task, '; thick: mean of the seeds, thin: each seed')}."
-    )
+    def kept(method: str) -> str:
+        value = task.details.methods[method].figures.get(key)
+        return "" if value is None else shown(figure, value)
+
+    split = "" if key == "training_loss" else " on validation"
+    seeds = _of_seeds(task, "; thick: mean of the seeds, thin: each seed")
+    note = f"{capital(figure.name)}{split} by epoch{seeds}."
     if best is not None:
         note += f" Dashed: the best baseline ({baseline_name(best)}, {task.baseline(best).text})."
-    return [_row(task, task.headline, "Learning curves", note, draw, lambda of: task.score(of).text)]
+    return [_row(task, key, title, note, draw, kept)]
 
 
 def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
@@ -255,7 +271,7 @@ def losses(task: Task) -> list[Panels]:
     if valid.empty:
         return []
     train = {method: _by_epoch(task, method, valid[method]) for method in task.methods}
-    axes, grid = _axes(valid, also=[0.0, *(y for curve in train.values() for _, y in curve)])
+    axes, grid = epoch_axes(valid, also=[0.0, *(y for curve in train.values() for _, y in curve)])
 
     def draw(method: str) -> Drawn:
         mean = curve_of(valid[method].mean(axis=1))
@@ -272,7 +288,7 @@ def losses(task: Task) -> list[Panels]:
     return [_row(task, "loss", "Loss", note, draw)]
 
 
-def _axes(curves: pd.DataFrame, also: Sequence[float]) -> tuple[Axes, Markup]:
+def epoch_axes(curves: pd.DataFrame, also: Sequence[float] = ()) -> tuple[Axes, Markup]:
     """Axes that span all curves by epoch and other values, and their grid."""
     values = [*curves.min(), *curves.max(), *also]
     steps = svg.ticks(np.nanmin(values), np.nanmax(values))

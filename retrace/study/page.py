@@ -1,30 +1,25 @@
 """A study's page: published figures beside Retrace's, what is doubtful about them, and the whole run."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import pandas as pd
-
-from retrace.core.errors import InputError
 from retrace.core.files import read_json
 from retrace.core.paths import CHECKPOINT, checkpoint_facts, named_checkpoint, source_folder
 from retrace.core.settings import build
 from retrace.core.weights import parameters_by_module
 from retrace.evaluation.flags import figure_flags
 from retrace.finetuning.method import PRETRAINED
-from retrace.report import svg
-from retrace.report.blocks import NOTHING, Cell, Fold, Panel, Panels, Section, Table, figure_text
+from retrace.report.blocks import NOTHING, Cell, Fold, Panels, Section, Table
 from retrace.report.browser import predictions_section
-from retrace.report.pretraining import pretraining_section
-from retrace.report.results import Curve, Task, curve_of, read_curve, read_tasks
+from retrace.report.pretraining import perplexity_by_epoch, pretraining_section
+from retrace.report.results import Task, read_curve, read_tasks
 from retrace.report.runs import data_fold, models_folds, read_stages, settings_fold, time_fold
-from retrace.report.svg import Axes
-from retrace.report.tasks import task_section
-from retrace.statistics.scales import CURVES, SHARES, factor
+from retrace.report.tasks import learning, task_section
+from retrace.statistics.scales import SHARES, factor
 from retrace.study.comparison import Reports, pretrains
-from retrace.study.published import PUBLISHED, ComparedTable, PublishedStudy, StudyResult
 from retrace.study.published import Cell as PublishedCell
+from retrace.study.published import ComparedTable, PublishedStudy, StudyResult
 
 LEGEND = (
     "Beside each published figure, as it was printed, stands Retrace's with as many digits. After ±: the standard "
@@ -41,9 +36,7 @@ NOTICES = (
     "Retrace's rules for its own figures, applied to the published ones: figures off their scale or at odds with one "
     "another."
 )
-HEIGHT = 240  # px of a chart
-MOST_DOTS = 50  # points of a line; a longer one has no dots
-DRAWN = ("training_loss", "validation_loss", "accuracy", "f1_micro", "f1_macro")  # if the report shows no curves
+PLOTTED = ("training_loss", "accuracy", "exact_match", "f1_micro", "f1_macro")  # by epoch, if a task has it
 SCORED = ("score", "before", "epoch")
 CLASSES: dict[str, str] = dict.fromkeys(("accuracy", "precision", "recall", "f1"), "fraction")
 ANSWERS: dict[str, str] = dict.fromkeys(("exact_match", "f1"), "percentage")
@@ -138,20 +131,14 @@ def _on_rules_scales(group: Mapping[str, PublishedCell]) -> tuple[dict[str, floa
     return figures, scales, halves
 
 
-class Line(NamedTuple):
-    """A line of a chart."""
-
-    series: str  # lines of a series have the same colour
-    run: str
-    points: Curve
-
-
 def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Reports) -> Iterator[Section]:
     """Learning curves, scores, predictions, data, models and settings of the run."""
     source = source_folder(build(str, params, "data"))
     tasks = read_tasks(reports.details, params)
-    curves = [*pretraining_charts(reports.pretraining), *_study_charts(study, tasks, reports.named)]
-    yield Section("Learning curves", curves)
+    curves = [] if reports.pretraining is None else perplexity_by_epoch(reports.pretraining)
+    curves += [row for task in tasks for row in further_curves(task)]
+    if curves:
+        yield Section("Learning curves", curves)
     yield from (task_section(task, list(reports.details.tasks)) for task in tasks)
     if reports.perplexity is not None and reports.pretraining is not None:
         updates = read_curve("pretrain-updates")
@@ -161,6 +148,13 @@ def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Repo
     data = data_fold(read_json(card) if card.is_file() else {"findings": []}, params)
     time = time_fold(reports.runs, read_stages(), params)
     yield Section("Data and runs", [time, data, *_models(params, reports), settings_fold(params)])
+
+
+def further_curves(task: Task) -> Iterator[Panels]:
+    """Curves that published reports plot, beside the headline's and the losses that are in the task's section."""
+    for key in PLOTTED:
+        if key != task.headline:
+            yield from learning(task, key, f"{task.title}: {key.replace('_', ' ')}")
 
 
 def study_inputs(params: Mapping[str, Any]) -> list[Path]:
@@ -177,84 +171,3 @@ def _models(params: Mapping[str, Any], reports: Reports) -> list[Fold]:
         name = PRETRAINED.name if named else ""
         models = {name: (checkpoint_facts(), parameters_by_module(PRETRAINED)), **models}
     return models_folds(models, reports.runs)
-
-
-def pretraining_charts(curve: pd.DataFrame | None) -> list[Panels]:
-    """The perplexity by epoch from epoch 1 on, as the one before training would flatten the rest."""
-    if curve is None:
-        return []
-    trained = curve.loc[curve["epoch"] > 0]
-    line = Line("validation", "validation", curve_of(trained.set_index("epoch")["perplexity"]))
-    caption = "Pretraining: perplexity of the validation text, by epoch."
-    return line_chart("curve-pretraining", caption, [line], ("epoch", "perplexity"))
-
-
-def _study_charts(study: PublishedStudy, tasks: Sequence[Task], named: Collection[str]) -> Iterator[Panels]:
-    """The learning curves that the report shows, as far as they were run; those of each classification task if none."""
-    curves = {task.name: (task, task.curve) for task in tasks if task.curve is not None}
-    if not study.curves:
-        for task, curve in curves.values():
-            if task.kind == "classification":
-                methods, figures = list(dict.fromkeys(curve["method"])), [name for name in DRAWN if name in curve]
-                yield from task_charts(f"curve-{task.name}", task.title, task, methods, figures)
-    for place, shown in enumerate(study.curves):
-        key = f"{PUBLISHED}: curves[{place}]"
-        for name in (shown.task, *shown.methods):
-            if name not in named:
-                raise InputError(f"{key}: params.yaml has neither task nor method {name!r}")
-        if shown.task not in curves:
-            continue
-        task, curve = curves[shown.task]
-        methods = [method for method in dict.fromkeys(curve["method"]) if method in shown.methods]
-        for figure in shown.figures:
-            if figure not in curve:
-                raise InputError(f"{key}: no {figure!r}; there is: {', '.join(curve)}")
-        yield from task_charts(f"curve-{place + 1}", shown.title, task, methods, shown.figures)
-
-
-def task_charts(name: str, title: str, task: Task, methods: Sequence[str], figures: Sequence[str]) -> Iterator[Panels]:
-    """The training loss by update, if it is among the figures, and the figures by epoch: columns of the task's curve.
-
-    One method has a chart of losses and one of scores, coloured by figure; several have a chart for each figure,
-    coloured by method.
-    """
-    legend = CURVES | task.details.legend
-    if "training_loss" in figures:
-        updates = task.updates.items()
-        lines = [Line(of, f"{of} {seed}", losses) for (of, seed), losses in updates if of in methods]
-        caption = f"{title}: training loss by update, each point the mean since the one before."
-        yield from line_chart(f"{name}-updates", caption, lines, ("update", "loss, in nats"))
-    kinds: dict[str, list[Line]] = {"loss": [], "scores": []}
-    for key in figures:
-        what = legend[key].name
-        runs = [(of, seed, curve_of(on)) for of in methods for seed, on in task.epochs(key).get(of, {}).items()]
-        if len(methods) > 1:
-            lines = [Line(of, f"{of} {seed}", curve) for of, seed, curve in runs]
-            yield from line_chart(f"{name}-{key}", f"{title}: {what}, by epoch.", lines, ("epoch", what))
-        else:
-            of_kind = kinds["loss" if legend[key].scale == "loss" else "scores"]
-            of_kind += [Line(what, f"{key} {of} {seed}", curve) for of, seed, curve in runs]
-    for kind, lines in kinds.items():
-        unit = "loss, in nats" if kind == "loss" else "score"
-        yield from line_chart(f"{name}-{kind}", f"{title}: {kind}, by epoch.", lines, ("epoch", unit))
-
-
-def line_chart(name: str, caption: str, lines: Sequence[Line], axes: tuple[str, str]) -> list[Panels]:
-    """All lines in one plot, as in published reports; `axes` names x and y. Empty if no line has points."""
-    lines = [line for line in lines if line.points]
-    if not lines:
-        return []
-    series = {label: place for place, label in enumerate(dict.fromkeys(line.series for line in lines))}
-    xs, ys = ([float(point[i]) for line in lines for point in line.points] for i in (0, 1))
-    steps, across = svg.ticks(min(ys), max(ys), 6), svg.ticks(min(xs), max(xs), 8)
-    box = Axes((min(xs), max(max(xs), min(xs) + 1)), (steps[0], steps[-1]))
-    below = [(x, f"{x:g}") for x in across if box.x[0] <= x <= box.x[1]]
-    drawn = [svg.grid(box, below, [(y, svg.tick_text(y)) for y in steps])]
-    for line in lines:
-        tips = [(x, y, f"{line.run}\n{axes[0]} {x:g}: {figure_text(y, 4)}") for x, y in line.points]
-        dots = [svg.dot(box, x, y, radius=2.5, tip=tip) for x, y, tip in tips] if len(tips) < MOST_DOTS else []
-        shown = [svg.line(box, line.points), *dots]
-        drawn.append(svg.tag("g", *shown, class_=f"m{series[line.series] % svg.COLOURS}"))
-    last = "; ".join(f"{line.run} ends at {figure_text(line.points[-1][1], 4)}" for line in lines)
-    panel, note = Panel("", drawn, f"{caption} {last}", HEIGHT), f"{caption} Across: {axes[0]}; up: {axes[1]}."
-    return [Panels(name, "", note, [panel], "wide", list(series.items()))]

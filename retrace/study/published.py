@@ -12,7 +12,7 @@ from decimal import Decimal
 from enum import StrEnum
 from math import isinf
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
@@ -237,23 +237,12 @@ class Doubt:
 
 
 @dataclass(frozen=True)
-class PublishedCurves:
-    """Learning curves in the report, plotted without printed values."""
-
-    title: str
-    task: str
-    methods: Annotated[tuple[str, ...], Field(min_length=1)]
-    figures: Annotated[tuple[str, ...], Field(min_length=1)]  # columns of the task's learning curve
-
-
-@dataclass(frozen=True)
 class PublishedStudy:
     """All of published.yaml."""
 
     title: str
     source: str
     tables: tuple[PublishedTable, ...]
-    curves: tuple[PublishedCurves, ...] = ()
     introduction: str = "A published study, run again."
     doubts: tuple[Doubt, ...] = ()
     differences: tuple[str, ...] = ()  # where Retrace does something else than the report

@@ -1,7 +1,7 @@
 """Sections of a study's page about parameters and memory, listed under `sections` in its published.yaml.
 
-The one about memory shows the formulas and the example of a published study of parameter-efficient tuning, beside
-Retrace's estimates.
+The one about memory shows Retrace's estimates beside what the formulas of a published study of parameter-efficient
+tuning give.
 """
 
 import math
@@ -35,14 +35,7 @@ ASSUMED = (
     "The estimates run the real model with a classifier on tensors without values and count what is alive at once: "
     "an update in float32 with AdamW and attention that keeps its weights, as the study has it."
 )
-LOADS = ((1, 1), (32, 128), (32, 512))  # batch and length at which the example's formulas are compared
 EXAMPLE_LENGTH = 128  # tokens; the example is estimated with as many examples as the model
-FORMULAS = (
-    ("tuning every weight, bytes", memory.FULL),
-    ("tuning adapters, bytes", memory.ADAPTER),
-    ("N, parameters", "vh + d(4h² + 2hh′ + 4h)"),
-    ("N_ad, parameters of adapters", "4dh·h_ad + 4dh"),
-)
 
 
 @dataclass(frozen=True)
@@ -206,28 +199,13 @@ def _differences(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
 
 
 def memory_section(entry: MemoryEntry, params: Mapping[str, Any]) -> Section:
-    """The study's formulas and example, what is questionable about them, and estimates."""
-    exact, config, model = memory.parameters(memory.EXAMPLE), memory.EXAMPLE, find_preset(entry.model).config
-    sizes = (
-        f"The example: v = {config.vocab_size:,}, h = {config.hidden_size:,}, h′ = {config.intermediate_size:,}, "
-        f"d = {config.num_hidden_layers}, a = {config.num_attention_heads}, h_ad = {memory.EXAMPLE_WIDTH}; "
-        f"N = {memory.EXAMPLE_PARAMETERS:,} as printed, {exact:,} by its formula."
-    )
-    full, adapter = memory.example_memory().values()
-    saved = {f"{batch} × {length}": 1 - adapter.at(batch, length) / full.at(batch, length) for batch, length in LOADS}
+    """Estimates, and what the study's formulas give, of the model and of the study's example."""
+    model = find_preset(entry.model).config
     estimates = [estimate(entry.model, model, entry.batch, length, entry.methods, params) for length in entry.lengths]
     if entry.example:
-        estimates.append(estimate("the study's example", config, entry.batch, EXAMPLE_LENGTH, ("full", "adapter"), {}))
-    estimated = pd.concat(estimates)
-    return Section("Memory of tuning", [
-        Table(("of", "formula"), FORMULAS), sizes, _layer_equations(),
-        Table(("the example as printed", "MiB"), list(memory.EXAMPLE_PRINTED.items())), _example(exact),
-        Table(("batch × length", "% that adapters save in the example by the formulas"),
-              [(load, _percent(share)) for load, share in saved.items()]),
-        *memory.QUESTIONABLE, ASSUMED, estimates_table(estimated),
-        _claim("its own formulas in its example", list(saved.values())),
-        _claim("the estimates", estimated["saved"].dropna().tolist()),
-    ])  # fmt: skip
+        example = ("the study's example", memory.EXAMPLE, entry.batch, EXAMPLE_LENGTH, ("full", "adapter"))
+        estimates.append(estimate(*example, params={}))
+    return Section("Memory of tuning", [ASSUMED, estimates_table(pd.concat(estimates))])
 
 
 def estimate(
@@ -265,41 +243,6 @@ def estimates_table(estimates: pd.DataFrame) -> Table:
         shown = [_percent(value) if is_share else figure_text(value / 2**20, 0) for value in estimates[name]]
         columns[f"% {name}" if is_share else f"{name}, MiB"] = shown
     return Table.of(columns, "Table")
-
-
-def _layer_equations() -> Table:
-    """What each equation of a layer keeps for the backward pass, and their sum."""
-    rows = []
-    for each in (*memory.EQUATIONS, memory.LAYER):
-        terms = {"blh": each.hidden, "bal²": each.pairs, "blh′": each.inner}
-        formula = " + ".join(f"{times}{of}" for of, times in terms.items() if times)
-        kept = each.kept_by(memory.EXAMPLE)
-        shown = [figure_text(size / memory.UNIT, 4) for size in (kept.per_token, kept.per_token_pair)]
-        rows.append((each.number, each.text, each.kept, formula, *shown))
-    header = ("equation", "of a layer", "kept of it", "bytes a layer", "the example, 10⁶ bytes × bl", "× bl²")
-    return Table(header, rows)
-
-
-def _example(exact: int) -> Table:
-    """The example's memory by the formulas, with N as printed and by its own formula."""
-    rounded, rows = memory.EXAMPLE_PARAMETERS, []
-    for what, count, unit in (
-        ("10⁶ bytes, N as printed", rounded, memory.UNIT),
-        ("MiB, N as printed", rounded, 2**20),
-        ("MiB, N by its formula", exact, 2**20),
-    ):
-        for method, of in memory.example_memory(count).items():
-            pair, token = figure_text(of.per_token_pair / unit, 4), figure_text(of.per_token / unit)
-            rows.append((f"{method}, {what}", f"{of.constant / unit:,.0f}", pair, token))
-    return Table(("the example by the formulas", "constant", "× bl²", "× bl"), rows)
-
-
-def _claim(by: str, shares: Sequence[float]) -> str:
-    """Says in how many cases the study's claim holds."""
-    held = sum(share >= memory.CLAIM for share in shares)
-    span = f"{_percent(min(shares))}% to {_percent(max(shares))}%"
-    said = f"that at least {100 * memory.CLAIM:.0f}% is saved"
-    return f"By {by}, {said} holds in {held} of {len(shares)} cases: {span} is saved."
 
 
 def _percent(share: float) -> str:

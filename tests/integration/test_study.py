@@ -55,18 +55,14 @@ def test_published_and_reproduced_stand_side_by_side(compared: Project) -> None:
         "| time | 60 | 12 |",
         "| accuracy | % | 50.0 (40.0 – 60.0) |",
         "Retrace notices: scores: mood full: recall without accuracy",
-        "![curve-1-updates](figures/curve-1-updates",
-        "![curve-1-scores](figures/curve-1-scores.svg)",
+        "![mood: training loss](figures/mood-training_loss.svg)",
         "Training started from the weights of org/tiny@0123 (licence: mit).",
         "What is wrong or doubtful in the report",
         "Batch: 16.",
     ):
         assert said in page
     figures = {path.name for path in (compared.folder / "reports/study/figures").iterdir()}
-    assert {name for name in figures if name.startswith("curve")} == {
-        "curve-1-loss.svg", "curve-1-scores.svg", "curve-1-updates.svg"
-    }  # fmt: skip
-    assert {"mood-accuracy.svg", "mood-confusion.svg", "mood-loss.svg"} <= figures
+    assert {"mood-accuracy.svg", "mood-confusion.svg", "mood-loss.svg", "mood-training_loss.svg"} <= figures
 
 
 def test_text_is_escaped_on_the_page(compared: Project) -> None:
@@ -88,10 +84,9 @@ def test_a_rerun_gives_the_same_bytes_whatever_time_it_took(study: Project) -> N
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"tables": [], "doubts": [], "curves": [{**PUBLISHED["curves"][0], "task": "news"}]},
-         "published.yaml: curves[0]: params.yaml has neither task nor method 'news'"),
-        ({"tables": [], "doubts": [], "curves": [{**PUBLISHED["curves"][0], "figures": ["f1"]}]},
-         "published.yaml: curves[0]: no 'f1'; there is: method, seed, epoch, training_loss, validation_loss, accuracy"),
+        ({"curves": []}, "published.yaml: curves: unknown key; allowed: title, "),
+        ({"doubts": [{**PUBLISHED["doubts"][0], "figures": {"here": "score.mood.full.f1"}}]},
+         "published.yaml: doubts[0]: here: "),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_one_line(study: Project, change: dict[str, Any], message: str) -> None:

@@ -23,6 +23,7 @@ from retrace.report.blocks import Cell as TableCell
 from retrace.report.blocks import Table
 from retrace.results.grid import Cell
 from retrace.statistics.scales import CURVES, Comparison, Figure
+from retrace.tasks.question_answering.settings import AnswerSettings
 from tests.study import method_of
 from tests.toy import copy_settings
 
@@ -49,7 +50,7 @@ FACTS: dict[str, Any] = {
     "counts": Table(("data", "count"), [("sst2", "1,200")]),
     "training": lambda _: Table(("setting", "value"), [("lr", "0.001")]), "perplexity": None,
     "scored": [(SCORES, None, TRIAL)], "is_tested": False,
-    "limits": lambda _: ["Small."], "results": lambda: ([], "", None),
+    "params": {"data": "files"}, "task_settings": None, "results": lambda: ([], "", None),
 }  # fmt: skip
 UNITS = {"perplexity_per_token": 6.5, "perplexity_per_word": 7.0, "bits_per_byte": 0.5}
 PERPLEXITY = PerplexityReport.from_json(
@@ -76,7 +77,7 @@ def test_figures_have_their_scale_interval_and_baseline() -> None:
     assert "| accuracy | % | 87.5 (80.0 – 95.0) | 50.0 | 25.0 (12.5 – 37.5) |" in text
     assert "| matthews | −1 to 1 | 0.7500 | – | – |" in text
     assert "| validation loss | nats | 0.5000 | – | – |" in text
-    for line in ("| lr | 0.001 |", "| sst2 | 1,200 |", "Small.", "Health: no flags.", "sst2: Apache-2.0."):
+    for line in ("| lr | 0.001 |", "| sst2 | 1,200 |", "Health: no flags.", "sst2: Apache-2.0."):
         assert line in text
 
 
@@ -112,6 +113,46 @@ def test_what_is_not_known_of_data_is_not_made_up() -> None:
     assert text.count("the licence is not known to Retrace.") == 2
     assert "text: files of one's own." in text
     assert not any(str(work["citation"]) in text for work in WORKS.values())
+
+
+def _limits(published: Published = PUBLISHED, **changes: Any) -> list[str]:
+    text = _card(published, **changes).text
+    return text[text.index("## Limits") : text.index("## Licence")].split("\n\n")[1:-1]
+
+
+@pytest.mark.parametrize(
+    ("use", "said"),
+    [("classifier", "It answers with one"), ("spans", "How a long passage is cut"), ("masked", "It fills in masked"),
+     ("causal", "It continues a text")],
+)  # fmt: skip
+def test_the_limits_are_of_what_the_model_is_for(use: str, said: str) -> None:
+    (limit,) = _limits(replace(PUBLISHED, use=use))
+    assert limit.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"task_settings": SimpleNamespace(max_length=128, checkpoint="last")},
+         ["It was trained on at most 128 tokens at once."]),
+        ({"task_settings": SimpleNamespace(max_length=128, checkpoint="best"), "is_tested": True},
+         ["It was trained on at most 128 tokens at once."]),
+        ({"task_settings": SimpleNamespace(max_length=128, checkpoint="best")},
+         ["It was trained on at most 128 tokens at once.",
+          "The epoch was chosen by the validation loss, so the figures are slightly better than on new data."]),
+        ({"params": {"data": "sample", "pretrain": {"intra_document_attention": True}}},
+         ["In training, attention stayed within documents; transformers does not confine it where several share an "
+          "input.",
+          "The sample is a few thousand sentences about an invented country: the model knows nothing else."]),
+    ],
+)  # fmt: skip
+def test_the_limits_say_what_the_figures_do_not(changes: dict[str, Any], said: list[str]) -> None:
+    assert _limits(**changes)[1:] == said
+
+
+def test_what_transformers_cannot_load_is_said() -> None:
+    published = replace(PUBLISHED, library="retrace")
+    assert _limits(published)[1:] == ["Retrace has to be installed to load it: transformers alone cannot."]
 
 
 def test_flags_stand_before_everything_else() -> None:
@@ -269,6 +310,15 @@ def test_of_one_seed_or_without_scores_no_more_is_said_than_is_known(params) -> 
     assert Trained(FULL, params).results() == ([], "", None)
     Path("reports/scores.json").unlink()
     assert Trained(None, params).results() == ([], "", None)
+
+
+def test_the_settings_of_a_task_are_those_of_its_kind(params) -> None:
+    params["sst2"]["max_length"] = 77
+    settings = Trained(FULL, params).task_settings
+    assert settings is not None
+    assert settings.max_length == 77
+    assert isinstance(Trained(Cell("squad", "full", 1), params).task_settings, AnswerSettings)
+    assert Trained(None, params).task_settings is None
 
 
 def test_a_tuning_has_the_settings_of_params_yaml(params) -> None:

@@ -1,7 +1,6 @@
 import math
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,17 +10,10 @@ import pytest
 from retrace.evaluation.classification import figures_of
 from retrace.report.blocks import Panels, Table
 from retrace.report.page import as_html, as_markdown, picture
+from retrace.report.pretraining import perplexity_by_epoch
 from retrace.report.results import Task
 from retrace.statistics.scales import Figure
-from retrace.study.page import (
-    DRAWN,
-    Line,
-    compared_sections,
-    line_chart,
-    pretraining_charts,
-    study_sections,
-    task_charts,
-)
+from retrace.study.page import compared_sections, further_curves, study_sections
 from retrace.study.published import ComparedTable, Doubt, PublishedStudy, PublishedTable, Row, StudyResult
 from tests.study import cell_of
 
@@ -102,51 +94,40 @@ def test_differences_and_choices_are_paragraphs() -> None:
     assert "What the report leaves open" not in _page()
 
 
-def test_a_chart_is_well_formed_and_marked_at_whole_epochs() -> None:
-    (chart,) = line_chart("f", "caption", [Line("full", "full 1", [(0, 7), (1, 7)])], ("epoch", "accuracy"))
-    texts = [of.text for of in ElementTree.fromstring(picture(chart)).iter("{http://www.w3.org/2000/svg}text")]
-    assert {"full", "0", "1"} <= {*texts}
-
-
 SCORES = {"accuracy": Figure("fraction", "higher", "accuracy")} | figures_of("f1")
 
 
-def _charts(methods: Sequence[str], *figures: str, updates: Any = None, **changed: Any) -> dict[str, Panels]:
-    """The charts of a task whose figures are the same at both epochs."""
+def _rows(**changed: Any) -> dict[str, Panels]:
+    """What the study's page draws by epoch of a task whose figures are the same at both epochs."""
     values = {"validation_loss": 0.7, "accuracy": 0.5, "f1_micro": 0.5, "f1_macro": 0.25}
     rows = [{"method": method, "seed": "1", "epoch": epoch, "training_loss": 0.7 if epoch else math.nan, **values}
-            for method in methods for epoch in (0, 1)]  # fmt: skip
-    details: Any = SimpleNamespace(legend=SCORES)
-    task = Task("sst2", "classification", details, {}, pd.DataFrame(rows).assign(**changed), updates or {})
-    return {chart.name: chart for chart in task_charts("curve-1", "Figure 1: BERT", task, methods, figures)}
+            for method in ("bert", "lora") for epoch in (0, 1)]  # fmt: skip
+    figures = {"f1_macro": 0.25, "accuracy": 0.5}
+    found = {name: SimpleNamespace(figures=figures, seeds={"1": None}) for name in ("bert", "lora")}
+    details: Any = SimpleNamespace(legend=SCORES, headlines=["accuracy"], methods=found, baselines={}, comparisons=[])
+    task = Task("news", "classification", details, {"bert": 0, "lora": 1}, pd.DataFrame(rows).assign(**changed))
+    return {row.name: row for row in further_curves(task)}
 
 
-def test_one_method_has_a_chart_of_losses_and_one_of_scores() -> None:
-    charts = _charts(["bert"], "training_loss", "accuracy", "f1_macro")
-    assert list(charts) == ["curve-1-loss", "curve-1-scores"]
-    assert charts["curve-1-loss"].note == "Figure 1: BERT: loss, by epoch. Across: epoch; up: loss, in nats."
-    assert [name for name, _ in charts["curve-1-scores"].legend] == ["accuracy", "macro F1"]
-
-
-def test_several_methods_have_a_chart_for_each_figure() -> None:
-    charts = _charts(["full", "lora"], *DRAWN)
-    assert list(charts) == [f"curve-1-{name}" for name in DRAWN]
-    assert [name for name, _ in charts["curve-1-f1_micro"].legend] == ["full", "lora"]
+def test_what_reports_plot_is_drawn_by_epoch_and_the_headline_in_the_tasks_section() -> None:
+    rows = _rows()
+    assert list(rows) == ["news-training_loss", "news-f1_micro", "news-f1_macro"]
+    assert rows["news-f1_macro"].title == "news: f1 macro"
+    assert rows["news-f1_macro"].note == "Macro F1 on validation by epoch."
+    assert [(panel.name, panel.value) for panel in rows["news-f1_macro"].panels] == [("Bert", "25.0"), ("LoRA", "25.0")]
+    assert rows["news-f1_macro"].panels[0].label == "Bert: macro F1 by epoch, 25.0, 25.0"
+    assert rows["news-training_loss"].note == "Training loss by epoch."
+    assert [panel.value for panel in rows["news-training_loss"].panels] == ["", ""]
+    assert rows["news-training_loss"].panels[0].label == "Bert: training loss by epoch, 0.7000"
+    ElementTree.fromstring(picture(rows["news-training_loss"]))
 
 
 def test_what_has_no_values_is_not_drawn() -> None:
-    assert list(_charts(["bert"], "training_loss", "accuracy", training_loss=math.nan)) == ["curve-1-scores"]
+    assert list(_rows(training_loss=math.nan)) == ["news-f1_micro", "news-f1_macro"]
 
 
 def test_pretraining_is_drawn_from_the_first_epoch_on() -> None:
-    (chart,) = pretraining_charts(pd.DataFrame({"epoch": [0, 1, 2, 3], "perplexity": [9.0, 8.0, 7.0, math.nan]}))
-    assert chart.name == "curve-pretraining"
-    assert re.findall(r"epoch (\d): ([\d.]+)", picture(chart)) == [("1", "8.0000"), ("2", "7.0000")]
-    assert pretraining_charts(None) == []
-
-
-def test_the_training_loss_is_drawn_by_update_where_the_report_shows_it() -> None:
-    updates = {("bert", "1"): [(50, 0.7), (100, 0.6)], ("bert", "2"): [(50, 0.7), (100, 0.5)]}
-    said = "Figure 1: BERT: training loss by update, each point the mean since the one before. Across: update; "
-    assert _charts(["bert"], "training_loss", updates=updates)["curve-1-updates"].note.startswith(said)
-    assert list(_charts(["bert"], "accuracy", updates=updates)) == ["curve-1-scores"]
+    curve = pd.DataFrame({"epoch": [0, 1, 2, 3], "perplexity": [9.0, 8.0, 7.0, math.nan]})
+    (chart,) = perplexity_by_epoch(curve)
+    assert re.findall(r"epoch (\d): ([\d.]+)", picture(chart)) == [("1", "8.00"), ("2", "7.00")]
+    assert perplexity_by_epoch(curve.head(1)) == []

@@ -93,10 +93,8 @@ def test_what_is_wrong_with_a_table_is_named(tmp_path: Path, table: int, key: st
         ({"doubts": [{"about": "scores/tuned/recall", "says": "s", "finding": "f"}]},
          "doubts[0].about: 'scores/tuned/recall' is not allowed; expected a table, TABLE/ROW or TABLE/ROW/COLUMN; "
          "tables: scores, grid"),
-        ({"curves": [{"title": "t", "task": "sst2", "methods": [], "figures": ["accuracy"]}]},
-         "curves[0].methods: [] is not allowed; expected a list of 1 or more names"),
         ({"author": "A"},
-         "author: unknown key; allowed: title, source, tables, curves, introduction, doubts, differences, choices, "
+         "author: unknown key; allowed: title, source, tables, introduction, doubts, differences, choices, "
          "first_samples, sections"),
     ],
 )  # fmt: skip

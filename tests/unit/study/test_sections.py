@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from retrace.core.errors import InputError
+from retrace.estimates import memory
 from retrace.estimates.architectures import find_model
-from retrace.estimates.memory import QUESTIONABLE
 from retrace.report.blocks import Code, Fold, Section, Table
 from retrace.report.page import as_html
 from retrace.study.published import read_published
@@ -113,29 +113,37 @@ def test_published_counts_come_to_the_model_by_their_differences() -> None:
         assert sum(counts[:-1]) == counts[-1] == 109_482_240
 
 
-def test_memory_has_the_example_and_estimates() -> None:
-    entry = {"model": "roberta-small", "batch": 2, "lengths": [16], "methods": ["full", "thin"], "example": False}
-    section = _section(kind="memory", **entry)
-    _, equations, printed, example, saved, estimates = _tables(section)
-    assert [row[3:] for row in equations.rows] == [
-        ("16blh + 9bal²", "1.9661", "0.0184"), ("4blh", "0.4915", "0.0000"), ("5blh", "0.6144", "0.0000"),
-        ("4blh + 8blh′", "4.4237", "0.0000"), ("5blh", "0.6144", "0.0000"),
-        ("34blh + 9bal² + 8blh′", "8.1101", "0.0184"),
-    ], "together what the report's formula says"  # fmt: skip
-    assert printed.rows[0] == ("full", "4.8·10⁴ + 1.84·10⁻²·bl² + 8.11·bl")
-    assert example.rows[0] == ("full, 10⁶ bytes, N as printed", "48,000", "0.0184", "8.11")
-    assert example.rows[4] == ("full, MiB, N by its formula", "44,672", "0.0176", "7.73")
-    assert saved.rows[0] == ("1 × 1", "73.0"), "less than the 3/4 that is claimed, by its own formulas"
-    assert [row[:3] for row in estimates.rows] == [("roberta-small", "2 × 16", name) for name in ("full", "thin")]
-    said = [block for block in section.blocks if isinstance(block, str)]
-    assert any(text.endswith("N = 3,000,000,000 as printed, 2,927,646,720 by its formula.") for text in said)
-    assert set(QUESTIONABLE) <= set(said)
-    share = estimates.rows[1][10]
-    assert said[-2:] == [
-        "By its own formulas in its example, that at least 75% is saved holds in 2 of 3 cases: "
-        "73.0% to 90.7% is saved.",
-        f"By the estimates, that at least 75% is saved holds in 0 of 1 cases: {share}% to {share}% is saved.",
+def test_the_memory_formulas_give_what_is_said() -> None:
+    tokens, size, inner, layers, heads, width = 50_000, 1920, 7680, 64, 32, 120
+    million, mebi = 10**6, 2**20
+    kept = [(16, 9, 0), (4, 0, 0), (5, 0, 0), (4, 0, 8), (5, 0, 0), (34, 9, 8)]  # bytes for each blh, bal² and blh′
+    per_token = [layers * (hidden * size + wide * inner) / million for hidden, _, wide in kept]
+    per_pair = [layers * pairs * heads / million for _, pairs, _ in kept]
+    said = [
+        f"{one:.4f}·bl" + (f" + {two:.4f}·bl²" if two else "") for one, two in zip(per_token, per_pair, strict=True)
     ]
+    count = tokens * size + layers * (4 * size**2 + 2 * size * inner + 4 * size)
+    added = 4 * layers * size * width + 4 * layers * size
+    study = read_published(ROOT / "studies/plm-peft/published.yaml")
+    (entry,) = [each for each in study.sections if each["kind"] == "equations"]
+    gives = [row["gives"] for row in entry["equations"]]
+    assert all(gives[-6:][place].endswith(text) for place, text in enumerate(said))
+    assert tuple(map(sum, zip(*kept[:-1], strict=True))) == kept[-1], "the layer's are those of its equations"
+    assert f"; {count:,} by the formula" in gives[4]
+    assert gives[5] == f"{added:,} in the example"
+    found = " ".join(doubt.finding for doubt in study.doubts)
+    assert f"{16 * count / mebi:,.0f} and {(4 * count + 16 * added) / mebi:,.0f} MiB" in found
+    full, adapter = memory.example_memory().values()
+    saved = [f"{100 * (1 - adapter.at(32, length) / full.at(32, length)):.1f}%" for length in (128, 512)]
+    assert f"it is {saved[0]} for texts of 128 tokens and {saved[1]} for texts of 512" in found
+    (table,) = _tables(_section(**entry))
+    assert [row[3] for row in table.rows if row[3] != "–"] == ["48,000", "12,952"]
+
+
+def test_memory_has_estimates() -> None:
+    entry = {"model": "roberta-small", "batch": 2, "lengths": [16], "methods": ["full", "thin"], "example": False}
+    (estimates,) = _tables(_section(kind="memory", **entry))
+    assert [row[:3] for row in estimates.rows] == [("roberta-small", "2 × 16", name) for name in ("full", "thin")]
 
 
 def test_what_is_saved_is_of_what_the_first_method_takes() -> None:
