@@ -53,8 +53,8 @@ class RetraceMetric(evaluate.Metric):
         )
 
     def _compute(self, *, predictions: Any = None, references: Any = None, **options: Any) -> dict[str, float]:
-        if not predictions or None in references:
-            raise InputError("predictions and references: expected one of each for every example, and at least one")
+        if any(of is None for of in references):
+            raise InputError("references: expected one for every example")
         return figures(self._metric, self._outcome(predictions, references, **options))
 
 

@@ -23,10 +23,10 @@ INTERVALS = (
 COMPARE = "Compare models per word or per byte; per token depends on the tokenizer."
 ABSENT = "A dash: too large for a float, as for text without spaces, whose words are long, or no token was scored."
 NOTE = (
-    "Perplexity per token on a logarithmic scale, so that it reads as loss too, by tokens seen. Line: training, where "
-    "the masking rate may be higher; dots: validation after each epoch; dashed: a unigram model, which knows only "
-    "token frequencies."
+    "Perplexity per token on a logarithmic scale, so that it reads as loss too, by tokens seen. Dots: validation after "
+    "each epoch; dashed: a unigram model, which knows only token frequencies."
 )
+LINE = " Line: training, where the masking rate may be higher."
 LARGE = 1e9  # from which figures are in scientific notation
 TOLD_APART = 0.52  # least next-sentence accuracy without a warning; chance is 0.5
 MOST_POINTS = 200  # of the training curve
@@ -74,7 +74,7 @@ def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame
     tips = [(x, f"{_tokens(x)}\ntraining loss {figure_text(y, 2)}, perplexity {_perplexity(y)}") for x, y in train]
     drawn += [*_dots(axes, valid), svg.tips(axes, tips)]
     label = "Perplexity of the validation text: " + ", ".join(_perplexity(y) for _, y in valid)
-    return Panels("pretraining", "", NOTE, [Panel("", drawn, label, 260, place=0)], "wide")
+    return Panels("pretraining", "", NOTE + LINE * bool(train), [Panel("", drawn, label, 260, place=0)], "wide")
 
 
 def perplexity_by_epoch(curve: pd.DataFrame) -> list[Panels]:

@@ -88,7 +88,7 @@ def test_answers_belong_to_questions_by_their_id(load: Callable[[str], Any]) -> 
         ([[0.9, 0.1], [0.4, 0.6]], [1, 2], "references: 1 to 2; expected numbers of 2 classes from 0"),
         ([0, -1], [0, 1], "predictions: -1 to 0; expected numbers of 2 classes from 0"),
         ([[0.9, 0.1], [1.0]], [0, 1], "predictions: expected as many probabilities for every example"),
-        ([], [], "predictions and references: expected one of each for every example, and at least one"),
+        ([0, 1], [0, None], "references: expected one for every example"),
     ],
 )
 def test_what_is_no_probability_and_no_class_is_refused(
