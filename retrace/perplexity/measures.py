@@ -49,10 +49,11 @@ class PerplexityFigures(Record):
         """The perplexity per token, with its interval."""
         if self.perplexity_per_token is None:
             return "–"
-        ends = self.intervals.get("perplexity_per_token")
-        low, high = ("–" if ends is None or ends[end] is None else f"{ends[end]:.2f}" for end in ("low", "high"))
-        interval = f" ({low}–{high})" if ends else ""
-        return f"{self.perplexity_per_token:.2f}{interval}"
+        said, ends = f"{self.perplexity_per_token:.2f}", self.intervals.get("perplexity_per_token")
+        if not ends:
+            return said
+        low, high = ("–" if ends[end] is None else f"{ends[end]:.2f}" for end in ("low", "high"))
+        return f"{said} ({low}–{high})"
 
 
 class SplitPerplexity(Record):

@@ -199,9 +199,9 @@ def test_a_killed_cell_of_the_pipeline_goes_on_from_its_checkpoint_to_the_same_b
     monkeypatch.chdir(project.folder)
 
     def kill() -> None:
-        while not any(path.name.isdigit() for path in Path().glob(".retrace/states/sst2-full-1*/*")):
+        while not any(path.name.isdigit() for path in Path().glob(".retrace/states/sst2.full.1*/*")):
             time.sleep(0.005)
-        (stage,) = (found.process for found in running() if found.path.stem.startswith("sst2-full-1"))
+        (stage,) = (found.process for found in running() if found.path.stem.startswith("sst2.full.1"))
         os.kill(stage, signal.SIGKILL)
 
     Thread(target=kill, daemon=True).start()

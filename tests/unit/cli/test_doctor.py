@@ -137,7 +137,7 @@ def test_states_that_nothing_goes_on_from(checkout: Project) -> None:
     for path in ("dvc.lock", "data/dvc.lock"):
         (checkout.folder / path).unlink()
     checkout.run("dvc", "init", "-q", "-f", "--no-scm")
-    for name in ("pretrain-1.2", "sst2-full-1-3.4"):
+    for name in ("pretrain-1.2", "sst2.full.1-3.4"):
         (checkout.folder / ".retrace/states" / name / "000000007").mkdir(parents=True)
         (checkout.folder / ".retrace/states" / f"{name}.lock").write_text("1 here")
     assert _wrong() == []  # as stage a is out of date, so may be what the states are of
@@ -145,9 +145,9 @@ def test_states_that_nothing_goes_on_from(checkout: Project) -> None:
     with (checkout.folder / ".retrace/states/pretrain-1.2.lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # as a worker of DVC's queue does
         ((check, found, command),) = _wrong()
-    said = "sst2-full-1-3.4: 0 KiB, of abandoned settings or code, as nothing is out of date"
+    said = "sst2.full.1-3.4: 0 KiB, of abandoned settings or code, as nothing is out of date"
     assert (check, found) == ("saved states", said)
-    assert command == "rm -r .retrace/states/sst2-full-1-3.4 .retrace/states/sst2-full-1-3.4.lock"
+    assert command == "rm -r .retrace/states/sst2.full.1-3.4 .retrace/states/sst2.full.1-3.4.lock"
     subprocess.run(command, shell=True, check=True)
     assert {path.name for path in (checkout.folder / ".retrace/states").iterdir()} == {
         "pretrain-1.2", "pretrain-1.2.lock",
