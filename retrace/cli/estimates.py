@@ -135,11 +135,12 @@ def memory(
     optimizer = optimizer.model_copy(update={"kind": chosen.settings.optimizer or optimizer.kind})
     device = open_device(0, build(Precision, params, "precision") if params else "auto", lease=False)
     share = getattr(recipe, "mask_rate", MASK_RATE) if objective_of(named.config) == "masked" else 1.0
-    of_task = isinstance(recipe, FineTuneSettings)
-    made, scored = head_of(recipe) if of_task else (HEADS[head], int(length * share))
+    kind, scored = HEADS[head], int(length * share)
+    if isinstance(recipe, FineTuneSettings):
+        kind, scored = head_of(recipe)
     load = Load(batch, length, batch * scored, device.bf16, device.attention)
     dropout = getattr(recipe, "dropout", None)
-    needed = update_needs(made, named.config, load, optimizer, chosen.tune, dropout)
+    needed = update_needs(kind, named.config, load, optimizer, chosen.tune, dropout)
     print(f"{named.name}, {head}, {method}: {needed.parameters:,} parameters, {needed.trained:,} trained")
     precision = "bf16" if load.bf16 else "float32"
     print(f"{load.batch} × {load.length} tokens, products in {precision}, {optimizer.kind}, {load}")

@@ -1,4 +1,4 @@
-"""The device that a stage runs on: threads, seeds, precision and the process group.
+"""The device that a stage runs on: threads, seeds, precision, the process group, and what is said if memory runs out.
 
 Accelerate finds the processes and their devices. Everything else is set here, so that the same params on the same
 machine give the same numbers.

@@ -20,7 +20,8 @@ SST2, SENTIMENTS = "sst2", ("negative", "positive")
 CLASSES = "classes.json"
 LABELS = ("0", "1")  # of SST-2: negative, positive
 UNLABELLED = "; GLUE publishes its test set without labels, so it cannot be scored"
-_NUMBER = re.compile(r"-?[0-9]{1,18}")
+MOST_DIGITS = 18  # of a label that counts as a number; Python reads at most 4300
+_NUMBER = re.compile(rf"-?[0-9]{{1,{MOST_DIGITS}}}")
 
 
 @dataclass(frozen=True)

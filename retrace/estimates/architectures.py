@@ -7,6 +7,7 @@ architectures and are of the body without a head; `ClosedForm.symbols` says what
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -171,14 +172,15 @@ class ClosedForm:
         return sum(term.count for term in self.terms)
 
 
-_FILE = read_json(FOLDER.with_name("formulas.json"))
-LETTERS: dict[str, str] = _FILE["letters"]  # sizes in a config
-FORMULAS: dict[str, dict[str, Any]] = _FILE["families"]  # what letters stand for; formula and weights of each part
+@cache
+def _formulas() -> dict[str, dict[str, Any]]:
+    """`letters`, sizes in a config; by family the `symbols`, and the formula and weights of each of its `parts`."""
+    return read_json(FOLDER.with_name("formulas.json"))
 
 
 def evaluate(formula: str, config: PreTrainedConfig) -> int:
-    """The value of a formula such as L(4h² + 4h); `LETTERS` are sizes in the config, d is the size of a head."""
-    sizes = {letter: getattr(config, name, None) for letter, name in LETTERS.items()}
+    """The value of a formula such as L(4h² + 4h); letters are sizes in the config, d is that of a head."""
+    sizes = {letter: getattr(config, name, None) for letter, name in _formulas()["letters"].items()}
     sizes["d"] = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     factors = re.sub(r"(?<=[\w²)])(?=[A-Za-z(])", "*", formula).replace("²", "**2")  # L*(4*h**2+4*h)
     return int(pd.eval(factors, local_dict=sizes, engine="python"))
@@ -189,9 +191,9 @@ def closed_form(config: PreTrainedConfig, counts: Iterable[Count] = ()) -> Close
 
     Parameters that a fine-tuning method added belong to no term, whatever their names.
     """
-    if config.model_type not in FORMULAS:
+    family = _formulas()["families"].get(config.model_type)
+    if family is None:
         return None
-    family = FORMULAS[config.model_type]
     terms = tuple(
         Term(name, part["formula"], evaluate(part["formula"], config), part["weights"])
         for name, part in family["parts"].items()

@@ -12,14 +12,13 @@ from retrace.core.files import atomic_folder
 from retrace.core.paths import QUESTIONS, task_folder
 from retrace.core.settings import DATA_PARAMS
 from retrace.datasets.card import count_questions, write_card
-from retrace.datasets.examples import Example, class_order, write_task
+from retrace.datasets.examples import MOST_DIGITS, Example, class_order, write_task
 from retrace.datasets.settings import TaskSettings
 from retrace.datasets.splits import count_overlaps, groups_of, held_out_split, split_questions, words_of
 from retrace.datasets.text import Records, Table, copied, text_cell
 from retrace.files.formats import label_of, read_records
 from retrace.files.settings import ClassificationSettings, TaskFiles
 
-MOST_DIGITS = 18  # of a label that is the number of a class
 _WHOLE = re.compile(r"-?[0-9]+\.0+")  # as pandas writes integers beside gaps
 
 

@@ -57,9 +57,9 @@ def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame
     epochs = curve["epoch"].to_numpy().max()  # 0 for a checkpoint that is not trained further
     per_epoch, per_update = record.tokens / max(epochs, 1), record.tokens / max(record.updates, 1)
     valid = curve_of(curve.set_index(curve["epoch"] * per_epoch)["validation_loss"])
-    train = thinned(curve_of(updates.set_index(updates["update"] * per_update)["training_loss"]), MOST_POINTS)
-    if "next_sentence_accuracy" in curve:
-        train = []  # its loss has that of the pairs in it, so it is no perplexity
+    train: Curve = []  # with next-sentence prediction the training loss has that of the pairs in it: no perplexity
+    if "next_sentence_accuracy" not in curve:
+        train = thinned(curve_of(updates.set_index(updates["update"] * per_update)["training_loss"]), MOST_POINTS)
     perplexity = report.splits["valid"].measures["unigram"].perplexity_per_token
     unigram = [math.log(perplexity)] if perplexity else []  # nats per token
     known = [*(y for _, y in (*valid, *train)), *unigram]
@@ -74,7 +74,8 @@ def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame
     tips = [(x, f"{_tokens(x)}\ntraining loss {figure_text(y, 2)}, perplexity {_perplexity(y)}") for x, y in train]
     drawn += [*_dots(axes, valid), svg.tips(axes, tips)]
     label = "Perplexity of the validation text: " + ", ".join(_perplexity(y) for _, y in valid)
-    return Panels("pretraining", "", NOTE + LINE * bool(train), [Panel("", drawn, label, 260, place=0)], "wide")
+    note = NOTE + LINE if train else NOTE
+    return Panels("pretraining", "", note, [Panel("", drawn, label, 260, place=0)], "wide")
 
 
 def perplexity_by_epoch(curve: pd.DataFrame) -> list[Panels]:

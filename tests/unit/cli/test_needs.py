@@ -102,6 +102,9 @@ def test_out_of_memory_names_what_takes_less_and_what_was_planned(machine, monke
     said += r"RETRACE_MICRO_BATCH=N, N examples at once \(now 2\), .*_CHECKPOINTING=true$"
     with pytest.raises(InputError, match=said), named_out_of_memory("pretrain"):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+    scoring = named_out_of_memory("perplexity-eval", trains=False)
+    with pytest.raises(InputError, match=r"^perplexity-eval: out of memory$"), scoring:
+        raise MemoryError
 
 
 @pytest.mark.parametrize(("short", "message"), [("memory", "it needs about "), ("disk", ": the runs need about ")])
