@@ -1,4 +1,4 @@
-"""Pretraining: models/tokens, and the checkpoint in data/model → models/pretrained and its curves in reports/curves.
+"""Pretraining: models/tokens, and the checkpoint in data/model → models/pretrained, reports/curves/pretrain.
 
 Trains a masked or, for causal families, a causal language model on blocks of the running text; BERT also on pairs of
 sentences. It starts from the checkpoint in data/model, or from random weights if there is none. `lr` in params.yaml is
@@ -15,10 +15,11 @@ import pandas as pd
 from retrace.compute.device import named_out_of_memory, open_device
 from retrace.compute.sharding import gather_weights
 from retrace.core.errors import exit_cleanly
-from retrace.core.files import atomic_folder, write_text
+from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import guarded
-from retrace.core.paths import CHECKPOINT, given_checkpoint
+from retrace.core.paths import CHECKPOINT, FACTS, checkpoint_facts, given_checkpoint
 from retrace.models.heads import check_length
+from retrace.models.settings import with_family
 from retrace.pretraining.run import load, validation
 from retrace.pretraining.settings import PretrainParams
 from retrace.tokens.blocks import open_stream
@@ -28,8 +29,7 @@ from retrace.training.loop import Run, train
 from retrace.training.throughput import write_run_record
 
 TOKENIZER, TOKENS, MODEL = Path("models/tokenizer"), Path("models/tokens"), Path("models/pretrained")
-CURVE, RECORD = Path("reports/curves/pretrain.csv"), Path("reports/runs/pretrain.json")
-UPDATES = Path("reports/curves/pretrain-updates.csv")
+CURVES, RECORD = Path("reports/curves/pretrain"), Path("reports/runs/pretrain.json")
 
 
 def main() -> None:
@@ -54,9 +54,11 @@ def main() -> None:
             with atomic_folder(MODEL, summed=True) as folder:
                 model.save_pretrained(folder, weights)
                 copy_tokenizer(TOKENIZER, folder)
-            write_text(CURVE, pd.DataFrame(run.journal).to_csv(index=False, lineterminator="\n"))
+                write_json(folder / FACTS, with_family(checkpoint_facts(CHECKPOINT), params.family))
             points = pd.DataFrame(speed.points, columns=["update", "training_loss"]).astype({"update": int})
-            write_text(UPDATES, points.to_csv(index=False, lineterminator="\n", float_format="%.4f"))
+            with atomic_folder(CURVES) as folder:
+                write_text(folder / "epochs.csv", pd.DataFrame(run.journal).to_csv(index=False, lineterminator="\n"))
+                write_text(folder / "updates.csv", points.to_csv(index=False, lineterminator="\n", float_format="%.4f"))
             write_run_record(RECORD, speed, device, model)
     checkpointer.remove()  # only after the guard has found everything unchanged
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import file_digest, read_json
 from retrace.core.guard import guarded
-from retrace.core.paths import CHECKPOINT, QUESTIONS, TASKS, checkpoint_facts, source_folder
+from retrace.core.paths import QUESTIONS, TASKS, checkpoint_facts, source_folder
 from retrace.core.records import SOURCES
 from retrace.core.weights import parameters_by_module, weight_files
 from retrace.evaluation.records import DETAILS, Details
@@ -35,7 +35,7 @@ def main() -> None:
     read = runs.ReportParams.read()
     params, data = read.params, read.params["data"]
     source = source_folder(data)
-    inputs = [source, TASKS, QUESTIONS, CHECKPOINT, PREDICTIONS, MODEL, DETAILS, PERPLEXITY, BASELINES, runs.PRESETS]
+    inputs = [source, TASKS, QUESTIONS, PREDICTIONS, MODEL, DETAILS, PERPLEXITY, BASELINES, runs.PRESETS]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs", SOURCES], read.settings):
         details, perplexity = Details.read(DETAILS), PerplexityReport.read(PERPLEXITY)
         tasks, records = read_tasks(details, params), runs.read_runs(params)
@@ -49,14 +49,14 @@ def main() -> None:
         folds = [
             runs.time_fold(records, stages, params),
             runs.data_fold(read_json(source / "card.json"), params),
-            *runs.models_folds({"": (checkpoint_facts(), counts)}, records),
+            *runs.models_folds({"": (checkpoint_facts(MODEL), counts)}, records),
             runs.settings_fold(params | {data: read.source}, runs.read_presets()),
             runs.origin_fold(origins, digests, runs.read_pinned(params)),
         ]
         sections = [
             *summary_sections(tasks, shares, seconds_of(records)),
             pretraining_section(
-                perplexity, read_curve("pretrain"), read_curve("pretrain-updates"), records["pretrain"]
+                perplexity, read_curve("pretrain/epochs"), read_curve("pretrain/updates"), records["pretrain"]
             ),
             *(task_section(task, list(details.tasks)) for task in tasks),
             predictions_section(params, source, tasks),

@@ -55,7 +55,7 @@ class Maker:
         write_json(self._folder / "params.yaml", params)  # json is YAML too
         shutil.copytree(ROOT / "presets", self._folder / "presets")
         write_text(self._folder / "data/params.yaml", (ROOT / "data/params.yaml").read_text())
-        write_json(self._folder / "data/model/source.json", {"from": None})
+        write_json(self._folder / "models/pretrained/source.json", {"from": None})
         write_json(source / "card.json", {
             "text": {"train": {"documents": 59, "words": 68_735}}, "sst2": {"dev": {"sentences": self._reviews}},
             "findings": ["sst2: one sentence of dev is in train"],
@@ -164,11 +164,11 @@ class Maker:
             "epoch": [0, 1, 2], "training_loss": [None, 3.2, 1.5], "validation_loss": [8.47, 2.1, 1.85],
             "perplexity": [4797.9, 8.14, 6.36],
         })  # fmt: skip
-        write_text(reports / "curves/pretrain.csv", curve.to_csv(index=False))
+        write_text(reports / "curves/pretrain/epochs.csv", curve.to_csv(index=False))
         updates = pd.DataFrame({"update": range(5, 401, 5)}).assign(
             training_loss=lambda of: 8 / (1 + of["update"] / 60)
         )
-        write_text(reports / "curves/pretrain-updates.csv", updates.to_csv(index=False))
+        write_text(reports / "curves/pretrain/updates.csv", updates.to_csv(index=False))
         write_json(reports / "runs/pretrain.json", self._record(400, 120.0, 1_000_000).to_json())
         for stage, seconds in (("tokenize", 8.0), ("evaluate", 60.0)):
             write_json(reports / f"runs/stages/{stage}.json", StageRecord(seconds=seconds, origin=ORIGIN).to_json())

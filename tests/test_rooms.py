@@ -19,13 +19,13 @@ PARTS = {
     "retrace/tasks/question_answering": "retrace/tasks/question_answering",
 }
 # Plug-ins are found by file name at run time, so no import shows them: the packages of those that each stage may load.
+# A trained model's folder holds the digest of its family's file, so stages that read one need no such dep.
 LOADED = {
     "model": ["retrace.families"],
     "checkpoints": ["retrace.families"],
     "pretrain": ["retrace.families"],
-    "perplexity-eval": ["retrace.families"],
-    "finetune-sst2": ["retrace.families", "retrace.methods"],
-    "finetune-squad": ["retrace.families", "retrace.methods"],
+    "finetune-sst2": ["retrace.methods"],
+    "finetune-squad": ["retrace.methods"],
     "evaluate": ["retrace.evaluation.metrics"],
     "compare": ["retrace.families", "retrace.methods"],
 }

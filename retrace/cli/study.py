@@ -28,7 +28,7 @@ OWN_DATA, REPORTS = Path("data/own"), Path("reports")
 NOT_COPIED = ("reports/", "studies/", "data/own/")  # made by runs; other studies'; linked
 PIPELINE, IGNORED, STAGES = Path("dvc.yaml"), Path(".dvcignore"), Path("studies/dvc.yaml")
 # Dependencies of the comparison that a study's own pipeline may lack.
-OPTIONAL = ("data/${data}", "data/model", "models/pretrained", "reports/perplexity-details.json")
+OPTIONAL = ("data/${data}", "models/pretrained", "reports/perplexity-details.json")
 LIVE = "live"  # plots that are drawn during training
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="a folder of studies/")]

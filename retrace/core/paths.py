@@ -77,11 +77,11 @@ def named_checkpoint(name: str) -> Path:
     return DATA / "checkpoints" / name
 
 
-def checkpoint_facts(folder: Path = CHECKPOINT) -> dict[str, Any]:
-    """The origin of a checkpoint and what its card says; `from` is null where there is none."""
+def checkpoint_facts(folder: Path) -> dict[str, Any]:
+    """The origin of a model's weights and what their card says; `from` is null where they began at random."""
     return read_json(folder / FACTS)
 
 
 def given_checkpoint() -> Path | None:
     """The folder of the model that pretraining starts from; None for random weights."""
-    return None if checkpoint_facts()["from"] is None else CHECKPOINT
+    return None if checkpoint_facts(CHECKPOINT)["from"] is None else CHECKPOINT

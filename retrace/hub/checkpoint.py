@@ -12,19 +12,19 @@ from huggingface_hub.repocard import metadata_load
 from yaml import YAMLError
 
 from retrace.core.errors import InputError
-from retrace.core.files import file_digest, read_object, write_json
-from retrace.core.paths import FACTS, PROJECT
+from retrace.core.files import read_object, write_json
+from retrace.core.paths import FACTS
 from retrace.core.settings import file_of, plugin_names
 from retrace.core.weights import FILE as WEIGHTS
 from retrace.core.weights import INDEX, require_whole, weight_files
 from retrace.hub.pins import InitialCheckpoint, Pin, PinnedFolder
 from retrace.hub.repository import fetch, listing
+from retrace.models.settings import FAMILIES
 from retrace.tokens.tokenizer import CONFIGS, TOKENIZER_FILES, Vocabulary, load_tokenizer
 
 CONFIG, TOKENIZER = "config.json", TOKENIZER_FILES[0]
 PATTERNS = (CONFIG, WEIGHTS, "model-*-of-*.safetensors", INDEX, *TOKENIZER_FILES, "README.md", "LICENSE*")
 FACTS_OF_CARD = ("license", "license_name", "license_link", "language", "datasets", "base_model")
-FAMILIES = "retrace.families"
 PICKLED = "pytorch_model*.bin"  # loading this format can execute arbitrary code
 # By model_type: WordPiece's tokens, one per line; byte-level BPE's tokens with their ids, and its merges.
 VOCABULARIES = {"bert": ("vocab.txt",), "roberta": ("vocab.json", "merges.txt")}
@@ -74,16 +74,6 @@ def set_padding(folder: Path) -> None:
     if config.get("pad_token_id") is None:
         padding = Vocabulary.of(load_tokenizer(folder)).pad
         write_json(folder / CONFIG, {**config, "pad_token_id": padding})
-
-
-def add_family(folder: Path, family: str) -> None:
-    """Add the digest of the family's file to FACTS.
-
-    A fine-tuning stage depends on the file of params.yaml's `family`, and on the folders of all checkpoints. So it also
-    reruns when the file of a checkpoint's family has changed.
-    """
-    code = PROJECT / FAMILIES.replace(".", "/") / f"{family}.py"
-    write_json(folder / FACTS, {**read_object(folder / FACTS), "family_code": file_digest(code)})
 
 
 def check_model(folder: Path, name: str, family: str, key: str) -> None:

@@ -1,10 +1,13 @@
 """The size of a model trained from scratch."""
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
+from retrace.core.files import file_digest
+from retrace.core.paths import PROJECT
 from retrace.core.settings import PARAMS, Count, Dropout, Positive, Section, Seed, constants_of, require
 
 FAMILIES = "retrace.families"
@@ -52,6 +55,14 @@ class ModelSettings(Section):
             "num_attention_heads": self.heads,
             "initializer_range": self.init_std,
         }
+
+
+def with_family(facts: Mapping[str, Any], family: str) -> dict[str, Any]:
+    """The facts of a model and the SHA-256 of its family's file.
+
+    They lie in the model's folder, so the stages that read it rerun when the file changes, without a dependency on it.
+    """
+    return {**facts, "family_code": file_digest(PROJECT / FAMILIES.replace(".", "/") / f"{family}.py")}
 
 
 def check_family(family: str, settings: ModelSettings) -> None:

@@ -14,7 +14,7 @@ from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardDat
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
-from retrace.core.paths import CHECKPOINT, card_path, checkpoint_facts, on_test, source_folder
+from retrace.core.paths import card_path, checkpoint_facts, on_test, source_folder
 from retrace.core.records import RunRecord
 from retrace.core.settings import build, values_of
 from retrace.evaluation.assessment import SCRATCH
@@ -199,7 +199,7 @@ class Trained:
         """The facts of the checkpoint that training started from; empty if its weights were random."""
         if self.method and self.method.file == SCRATCH:
             return {}
-        found = checkpoint_facts(CHECKPOINT if self.base == PRETRAINED else self.base)
+        found = checkpoint_facts(self.base)
         return found if found["from"] and not found.get("random") else {}
 
     @property

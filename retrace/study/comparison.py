@@ -87,7 +87,7 @@ class Reports:
         return cls(
             details=details,
             curves={task: read_curve(f"tasks/{task}") for task in grid.all_tasks},
-            pretraining=read_curve("pretrain") if pretrained else None,
+            pretraining=read_curve("pretrain/epochs") if pretrained else None,
             perplexity=PerplexityReport.read(PERPLEXITY) if pretrained else None,
             runs=read_runs(params),
             named={*tasks, *grid.all_tasks, *grid.every_method, *params.get("methods", {}), "pretrain"},

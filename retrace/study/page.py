@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from retrace.core.files import read_json
-from retrace.core.paths import CHECKPOINT, checkpoint_facts, named_checkpoint, source_folder
+from retrace.core.paths import checkpoint_facts, named_checkpoint, source_folder
 from retrace.core.settings import build
 from retrace.core.weights import parameters_by_module
 from retrace.evaluation.flags import figure_flags
@@ -141,7 +141,7 @@ def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Repo
         yield Section("Learning curves", curves)
     yield from (task_section(task, list(reports.details.tasks)) for task in tasks)
     if reports.perplexity is not None and reports.pretraining is not None:
-        updates = read_curve("pretrain-updates")
+        updates = read_curve("pretrain/updates")
         yield pretraining_section(reports.perplexity, reports.pretraining, updates, reports.runs["pretrain"])
     yield predictions_section(params, source, tasks, first=study.first_samples)
     card = source / "card.json"  # there is none if all tasks bring their own data
@@ -160,7 +160,7 @@ def further_curves(task: Task) -> Iterator[Panels]:
 def study_inputs(params: Mapping[str, Any]) -> list[Path]:
     """The folders that the page is made from, besides reports and predictions."""
     named = [named_checkpoint(name) for name in params.get("checkpoints", {})]
-    own = [CHECKPOINT, PRETRAINED] if pretrains(params) else []
+    own = [PRETRAINED] if pretrains(params) else []
     return [source_folder(build(str, params, "data")), *own, *named]
 
 
@@ -169,5 +169,5 @@ def _models(params: Mapping[str, Any], reports: Reports) -> list[Fold]:
     models = {name: (checkpoint_facts(folder), parameters_by_module(folder)) for name, folder in named.items()}
     if pretrains(params):
         name = PRETRAINED.name if named else ""
-        models = {name: (checkpoint_facts(), parameters_by_module(PRETRAINED)), **models}
+        models = {name: (checkpoint_facts(PRETRAINED), parameters_by_module(PRETRAINED)), **models}
     return models_folds(models, reports.runs)

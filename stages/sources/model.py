@@ -13,11 +13,12 @@ import argparse
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
-from retrace.core.paths import CHECKPOINT, FACTS, named_checkpoint
+from retrace.core.paths import CHECKPOINT, FACTS, checkpoint_facts, named_checkpoint
 from retrace.core.records import SOURCES, timed
 from retrace.core.settings import entry_name, read_params
-from retrace.hub.checkpoint import add_family, copy_checkpoint, set_padding
+from retrace.hub.checkpoint import copy_checkpoint, set_padding
 from retrace.hub.pins import CheckpointParams, ModelParams, PinnedFolder, read_initial_checkpoint
+from retrace.models.settings import with_family
 
 
 def main() -> None:
@@ -43,7 +44,7 @@ def main() -> None:
         copy_checkpoint(folder, start, origin)
         if name is not None:
             set_padding(folder)  # pretraining sets it itself
-            add_family(folder, start.family)
+            write_json(folder / FACTS, with_family(checkpoint_facts(folder), start.family))
         weights = "" if start.seed is None else f"random weights, drawn from {start.seed}, and all else of "
         print(f"training starts from {weights}{origin}")
 

@@ -23,7 +23,7 @@ from tests.toy import Project
 STAGES = {  # and what each writes
     "sources.sample": ["data/sample"],
     "tokenize": ["models/tokenizer", "models/tokens"],
-    "pretrain": ["models/pretrained", "reports/curves/pretrain.csv", "reports/curves/pretrain-updates.csv"],
+    "pretrain": ["models/pretrained", "reports/curves/pretrain"],
     "perplexity_eval": ["reports/perplexity.json", "reports/perplexity-details.json"],
     "finetune_sst2 --method full --seed 1": ["models/sst2", "predictions/sst2"],
     "finetune_squad --method full --seed 1": ["models/squad", "predictions/squad"],

@@ -48,7 +48,7 @@ def _run(project: Project, *stages: str) -> None:
 
 
 def _curve(project: Project) -> list[list[str]]:
-    lines = (project.folder / "reports/curves/pretrain.csv").read_text().splitlines()
+    lines = (project.folder / "reports/curves/pretrain/epochs.csv").read_text().splitlines()
     return [line.split(",") for line in lines[1:]]
 
 

@@ -103,7 +103,7 @@ def test_killed_training_goes_on_to_the_same_bytes(
 def test_one_process_then_two_then_four_train_on_the_same_examples(ready: Project) -> None:
     ready.set_all({"precision": "fp32", "model.dropout": 0.0})
     project = ready.with_variables(**ON_CPU, RETRACE_RESUME_ANYWHERE="true")
-    curves = [project.folder / f"reports/curves/{name}.csv" for name in ("pretrain", "pretrain-updates")]
+    curves = [project.folder / f"reports/curves/pretrain/{name}.csv" for name in ("epochs", "updates")]
     project.run(*PRETRAIN)
     whole = [pd.read_csv(curve) for curve in curves]
     for launcher, steps in ((ALONE, 2), (TWO, 6)):

@@ -55,7 +55,7 @@ def _assert_alike(one: Path, two: Path) -> None:
 
 def test_two_processes_pretrain_a_model_that_they_share_and_measure_it_as_one(ready: Project) -> None:
     ready.set("pretrain.optimizer.kind", "adamw")
-    models, curve = ready.folder / "models", ready.folder / "reports/curves/pretrain.csv"
+    models, curve = ready.folder / "models", ready.folder / "reports/curves/pretrain/epochs.csv"
     ready.stage("pretrain")
     one = curve.read_text()
     (models / "pretrained").rename(models / "alone")

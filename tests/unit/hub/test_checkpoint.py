@@ -8,10 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 from retrace.core.errors import InputError
-from retrace.core.files import file_digest, write_json
-from retrace.core.paths import checkpoint_facts
 from retrace.hub.checkpoint import (
-    add_family,
     check_model,
     check_weights,
     copy_checkpoint,
@@ -128,11 +125,3 @@ def test_a_config_without_padding_gets_the_tokenizers(tmp_path: Path) -> None:
     set_padding(tmp_path)
     padding = json.loads((tmp_path / "config.json").read_text())["pad_token_id"]
     assert padding == Vocabulary.of(load_tokenizer(tmp_path)).pad
-
-
-def test_a_checkpoint_tells_the_code_of_its_family(tmp_path: Path) -> None:
-    """By which the fine-tuning that starts from it reruns when that changes."""
-    write_json(tmp_path / "source.json", {"from": "org/name"})
-    add_family(tmp_path, "llama")
-    code = file_digest(ROOT / "retrace/families/llama.py")
-    assert checkpoint_facts(tmp_path) == {"from": "org/name", "family_code": code}
