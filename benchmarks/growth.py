@@ -1,11 +1,11 @@
 """The memory of tokenising and pretraining as the text grows: it must not.
 
-The sample's text, repeated until it has so many megabytes, goes through both stages, each in a process of its own;
+The project's text, repeated until it has so many megabytes, goes through both stages, each in a process of its own;
 pretraining makes a few updates. The most memory that each held is set side by side.
 
 Last result: 10 MB and 1,000 MB of text: tokenizing 45 and 46 MiB, pretraining 605 and 647 MiB (growth.json).
 
-    python benchmarks/growth.py --project FOLDER   # a clone with the sample, after `dvc repro pretrain`
+    python benchmarks/growth.py --project FOLDER   # a clone, after `dvc repro pretrain`
 """
 
 import os
@@ -17,6 +17,9 @@ from pathlib import Path
 
 from beside import ROOT, plain_parser, write_result
 
+from retrace.core.files import SUMS
+from retrace.core.paths import running_text, source_folder
+from retrace.datasets.text import text_path
 from tests.toy import Project
 
 COPIED = ("stages", "retrace", "launch", "params.yaml", "data/params.yaml")
@@ -39,10 +42,12 @@ def grown(source: Path, megabytes: int) -> dict[str, dict[str, float]]:
             path = source / name
             (project.folder / name).parent.mkdir(parents=True, exist_ok=True)
             (shutil.copytree if path.is_dir() else shutil.copyfile)(path, project.folder / name)
-        for name in ("data/sample", "data/model"):
+        data = source_folder(project.params()["data"])
+        for name in (data, Path("data/model")):
             shutil.copytree(source / name, project.folder / name)
+        (project.folder / data / SUMS).unlink()  # of the text as it was
         project.set("pretrain.max_tokens", 100_000)
-        text = project.folder / "data/sample/text/wiki.train.tokens"
+        text = project.folder / text_path(running_text(data), "train")
         piece = text.read_bytes()
         with text.open("wb") as file:
             for _ in range(-(-megabytes * 10**6 // len(piece))):

@@ -99,23 +99,21 @@ def run(
 
 def record(
     name: Name,
-    change: Annotated[str, typer.Option(metavar="TEXT", help="what changed since the previous run")],
-    seeds: Annotated[list[int], typer.Option(help="of runs made with --seed, instead of one run")] = [],  # noqa: B006
+    seeds: Annotated[list[int], typer.Argument(metavar="SEEDS", help="three or more, each run with --seed")],
+    change: Annotated[str, typer.Option(metavar="TEXT", help="what changed since the previous record")],
 ) -> None:
-    """Add a finished run to studies/NAME/records.yaml, with its figures, commit, date and machine.
+    """Add finished runs to studies/NAME/records.yaml, with their figures, commit, date and machine.
 
-    The run needs three seeds, and no uncommitted changes when it began. `retrace records > docs/records.md` then
-    updates the page.
+    They must not have had uncommitted changes when they began. `retrace records > docs/records.md` then updates the
+    page.
     """
     from retrace.study.records import BUDGETS, RECORDS, add_entry, read_entry
 
     folder = _folder(name)
     if name not in BUDGETS:
         raise InputError(f"NAME: {name!r} has no budget; expected one of {', '.join(BUDGETS)}")
-    command = f"retrace study run {name}"
-    runs = {f"{command} --seed {seed}": workspace(folder, False, seed) for seed in seeds}
-    entry = read_entry(name, change, runs or {command: folder})
-    add_entry(folder / RECORDS, entry)
+    runs = {f"retrace study run {name} --seed {seed}": workspace(folder, False, seed) for seed in seeds}
+    add_entry(folder / RECORDS, read_entry(name, change, runs))
     print(f"added to {folder / RECORDS}; the page: retrace records > docs/records.md")
 
 

@@ -47,11 +47,7 @@ def read_files(settings: ClassificationSettings, key: str) -> TaskData:
 
     Raises InputError naming the file and row of what is wrong.
     """
-    folder = Path(settings.folder)
-    tables = {
-        part: Table(str(folder / name), read_records(folder / name, settings.format))
-        for part, name in settings.parts.items()
-    }
+    tables = {part: Table(str(path), read_records(path, settings.format)) for part, path in settings.paths.items()}
     return read_task(settings, key, tables)
 
 
@@ -161,7 +157,7 @@ def write_questions_source(task: str, settings: TaskFiles) -> None:
     """
     with atomic_folder(QUESTIONS / task, summed=True) as folder:
         files = {part: folder / f"{part}.json" for part in dict.fromkeys(("train", "dev", *settings.parts))}
-        with copied({files[part]: Path(settings.folder) / name for part, name in settings.parts.items()}):
+        with copied({files[part]: path for part, path in settings.paths.items()}):
             split_questions(files["train"], files["dev"], settings)
             counts, findings = count_questions(files)
         parts = {part: counts.pop(part) for part in files}

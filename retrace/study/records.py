@@ -1,20 +1,16 @@
 """records.yaml: the figures that runs of a fixed budget reached, and which run is significantly better than before.
 
-docs/records.md is made from it. An entry has the figure of each seed, so that later runs can be tested against it; of
-early runs only a rounded mean and standard deviation were recorded.
+docs/records.md is made from it. An entry has the figure of each seed, so that later runs can be tested against it.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from decimal import Decimal
 from io import StringIO
-from itertools import product
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Annotated
 
-from pydantic import Field, FiniteFloat
+from pydantic import FiniteFloat
 from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import LiteralScalarString
 
@@ -54,25 +50,6 @@ class RunOrigin(Record):
 
 
 @dataclass(frozen=True)
-class Summary:
-    """A figure whose values for single seeds were not recorded."""
-
-    mean: FiniteFloat
-    std: Annotated[FiniteFloat, Field(ge=0)]
-    seeds: Annotated[int, Field(ge=2)]
-
-
-@dataclass(frozen=True)
-class Reached:
-    """A figure of a run, over its seeds."""
-
-    mean: float
-    std: float | None  # None with one seed
-    seeds: int
-    half: float = 0.0  # the largest rounding error of mean and std
-
-
-@dataclass(frozen=True)
 class Attempt:
     """An experiment beside a run."""
 
@@ -92,7 +69,7 @@ class Entry:
     time: str  # its duration, and what that covers
     change: str  # what changed since the previous run
     command: str  # to repeat it
-    figures: dict[str, dict[Seed, FiniteFloat] | Summary]  # by seed, on the scales of the stages
+    figures: dict[str, dict[Seed, FiniteFloat]]  # by seed, on the scales of the stages
     tried: tuple[Attempt, ...] = ()
     note: str = ""
 
@@ -100,35 +77,24 @@ class Entry:
         fits = re.fullmatch("[0-9a-f]{40}", self.commit) is not None
         require(fits, "commit", self.commit, "expected the 40 hexadecimal digits of a commit")
         require(self.figures.keys() == FIGURES.keys(), "figures", list(self.figures), f"expected {', '.join(FIGURES)}")
-        require(all(self.figures.values()), "figures", "{}", "expected each with its seeds")
+        for name, by_seed in self.figures.items():
+            require(len(by_seed) >= LEAST_SEEDS, f"figures.{name}", by_seed, f"expected {LEAST_SEEDS} seeds or more")
 
-    def reached(self, name: str) -> Reached:
-        """The figure over the seeds; a recorded mean and std are rounded alike, to the digits of the longer one."""
-        found = self.figures[name]
-        if isinstance(found, Summary):
-            last = min(int(Decimal(str(value)).as_tuple().exponent) for value in (found.mean, found.std))
-            return Reached(found.mean, found.std, found.seeds, 10.0**last / 2)
-        values = list(found.values())
-        return Reached(mean(values), stdev(values) if len(values) > 1 else None, len(values))
+    def values(self, name: str) -> list[float]:
+        """A figure of each seed."""
+        return [*self.figures[name].values()]
 
     def text(self, name: str) -> str:
         """The mean as shown to readers, after ± the standard deviation over seeds."""
-        of = self.reached(name)
-        return self._shown(name, of.mean) + ("" if of.std is None else f" ± {self._shown(name, of.std)}")
+        return " ± ".join(_shown(name, of(self.values(name))) for of in (mean, stdev))
 
     def seeds(self, name: str) -> str:
         """Each seed's figure."""
-        found = self.figures[name]
-        if isinstance(found, Summary):
-            return f"{found.seeds} seeds, whose figures were not recorded"
-        return ", ".join(f"{seed}: {self._shown(name, value)}" for seed, value in found.items())
+        return ", ".join(f"{seed}: {_shown(name, value)}" for seed, value in self.figures[name].items())
 
-    def _shown(self, name: str, value: float) -> str:
-        """With as many digits after the point as were recorded, at most DIGITS."""
-        found, factor = self.figures[name], shown_factor(FIGURES[name][2])
-        kept = [self.reached(name).mean, *([] if isinstance(found, Summary) else found.values())]
-        digits = max(len(f"{factor * each:.{DIGITS}f}".rstrip("0").partition(".")[2]) for each in kept)
-        return figure_text(factor * value, digits)
+
+def _shown(name: str, value: float) -> str:
+    return figure_text(shown_factor(FIGURES[name][2]) * value, DIGITS)
 
 
 @dataclass(frozen=True)
@@ -147,7 +113,7 @@ class Standing:
     """A run's figure compared with the best one before it."""
 
     before: int | None  # index of that run; None for the first run
-    p: float | None  # corrected; None where it cannot be tested
+    p: float | None  # corrected; None where there is no test
     said: str
     is_best: bool  # whether it is the best so far
 
@@ -164,57 +130,42 @@ def standings(entries: Sequence[Entry]) -> list[dict[str, Standing]]:
     """Each run's figures compared with the best ones before them.
 
     A run is a record in a figure where it is better by Welch's t-test (1947) over seeds, two-sided, with Holm's
-    correction for the figures that are tested at once. Where the seeds do not allow a test, the better mean becomes the
-    best so far without being a record.
+    correction for the figures that are tested at once.
     """
     best: dict[str, int] = {}
     found: list[dict[str, Standing]] = []
     for place, entry in enumerate(entries):
-        tests = {name: _test(name, entry, entries[before], before) for name, before in best.items()}
-        tested = {name: p for name, p in tests.items() if isinstance(p, float)}
+        tests = {name: _test(entry.values(name), entries[before].values(name)) for name, before in best.items()}
+        tested = {name: p for name, p in tests.items() if p is not None}
         tests |= dict(zip(tested, holm(list(tested.values())), strict=True))
-        found.append({name: _standing(name, entry, entries, best.get(name), tests.get(name)) for name in entry.figures})
+        found.append({name: _standing(name, entry, entries, best.get(name), tests.get(name)) for name in FIGURES})
         best |= {name: place for name, of in found[-1].items() if of.is_best}
     return found
 
 
-def _standing(
-    name: str, entry: Entry, entries: Sequence[Entry], before: int | None, test: float | str | None
-) -> Standing:
-    """`test` is the corrected p, or why there is none."""
+def _standing(name: str, entry: Entry, entries: Sequence[Entry], before: int | None, p: float | None) -> Standing:
     if before is None:
         return Standing(None, None, "first", True)
-    ours, theirs = (run.reached(name) for run in (entry, entries[before]))
-    better = ours.mean != theirs.mean and (ours.mean > theirs.mean) == (FIGURES[name][2].better == "higher")
-    if not isinstance(test, float):
-        return Standing(before, None, f"{'better' if better else 'not better'}, not tested: {test}", better)
-    said = "no difference shown" if test >= ALPHA else "record" if better else "worse"
-    rounding = ", from the recorded mean and spread, which are rounded" if ours.half or theirs.half else ""
-    return Standing(before, test, said + rounding, better and test < ALPHA)
+    if p is None:
+        return Standing(before, None, "not tested, as the seeds of both runs do not differ", False)
+    is_higher = mean(entry.values(name)) > mean(entries[before].values(name))
+    better = is_higher == (FIGURES[name][2].better == "higher")
+    said = "no difference shown" if p >= ALPHA else "record" if better else "worse"
+    return Standing(before, p, said, better and p < ALPHA)
 
 
-def _test(name: str, entry: Entry, rival: Entry, before: int) -> float | str:
-    """p by Welch's test, the largest that the rounding allows; or why it cannot be tested."""
+def _test(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
+    """p by Welch's test; None where neither side varies."""
     from scipy.stats import ttest_ind_from_stats  # here, as it takes half a second to import
 
-    ours, theirs = entry.reached(name), rival.reached(name)
-    spreads: list[set[float]] = []
-    for side, who in ((ours, "this run"), (theirs, f"run {before + 1}")):
-        if side.std is None:
-            return f"{who} has one seed"
-        spreads.append({max(0.0, side.std - side.half), side.std + side.half})
-    if not any(map(max, spreads)):
-        return "the seeds of both runs do not differ"
-    gap = max(0.0, abs(ours.mean - theirs.mean) - ours.half - theirs.half)
-    # As a function of a spread, p may first fall, as the degrees of freedom rise: its maximum is at one of the ends.
-    return max(
-        float(ttest_ind_from_stats(gap, first, ours.seeds, 0.0, second, theirs.seeds, equal_var=False).pvalue)
-        for first, second in product(*spreads) if first or second
-    )  # fmt: skip
+    if not (stdev(ours) or stdev(theirs)):
+        return None
+    sides = (of(side) for side in (ours, theirs) for of in (mean, stdev, len))
+    return float(ttest_ind_from_stats(*sides, equal_var=False).pvalue)
 
 
 def read_entry(study: str, change: str, runs: Mapping[str, Path]) -> Entry:
-    """The entry of finished runs of a study: one with several seeds of fine-tuning, or several with a seed each.
+    """The entry of finished runs of a study, from a seed each.
 
     `runs` has the folder of each, which holds its `reports`, by its command. Raises InputError where a run is
     unfinished, small, over the budget or not of a commit, or where there are fewer than three seeds.
@@ -238,9 +189,8 @@ def read_entry(study: str, change: str, runs: Mapping[str, Path]) -> Entry:
         raise InputError(f"{study}: the run took {duration(max(seconds))}; the budget is {title.lower()}")
     if len(commits) > 1:
         raise InputError(f"{study}: the runs are of several commits, {' and '.join(sorted(commits))}; run all again")
-    fewest = min(len(found[name]) for name in ("sst2", "squad"))
-    if fewest < LEAST_SEEDS:
-        raise InputError(f"{study}: finetune.seeds: {fewest} is not allowed; expected {LEAST_SEEDS} seeds or more")
+    if len(runs) < LEAST_SEEDS:
+        raise InputError(f"{study}: {len(runs)} of {LEAST_SEEDS} seeds or more")
     (commit,) = commits
     times = ", ".join(map(duration, seconds))
     return Entry(

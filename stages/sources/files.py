@@ -15,19 +15,21 @@ from retrace.datasets.card import make_card, new_source, write_card
 from retrace.datasets.splits import split_questions, split_sentences
 from retrace.datasets.text import copied
 from retrace.files.settings import FilesParams
+from retrace.files.tasks import check_files
 
 
 def main() -> None:
     params = FilesParams.read()
     settings = params.files
-    folders = {name: Path(getattr(settings, name)) for name in ("text", "sst2", "squad")}
-    for name, folder in folders.items():
-        if not folder.is_dir():
-            raise InputError(f"data/params.yaml: files.{name}: {str(folder)!r} is not a folder")
-    with new_source("files", folders.values(), params.settings) as folder, copied(settings.chosen(folder)):
-        tasks = settings.tasks
-        split_sentences(sentences_path(folder, "train"), sentences_path(folder, "dev"), tasks["sst2"])
-        split_questions(questions_path(folder, "train"), questions_path(folder, "dev"), tasks["squad"])
+    text, sentences, questions = Path(settings.text), settings.sst2, settings.squad
+    if not text.is_dir():
+        raise InputError(f"data/params.yaml: files.text: {settings.text!r} is not a folder")
+    check_files(sentences, "files.sst2")
+    check_files(questions, "files.squad")
+    read = (text, Path(sentences.folder), Path(questions.folder))
+    with new_source("files", read, params.settings) as folder, copied(settings.chosen(folder)):
+        split_sentences(sentences_path(folder, "train"), sentences_path(folder, "dev"), sentences)
+        split_questions(questions_path(folder, "train"), questions_path(folder, "dev"), questions)
         write_card(folder, make_card(folder))
 
 

@@ -150,7 +150,7 @@ CLASHES: tuple[tuple[Any, ...], ...] = (
     ({"sample.questioned": 5601}, "data/params.yaml: sample.questioned: 5601 is not allowed; expected at most art"),
     ({"files.text": "elsewhere"}, "data/params.yaml: files.text: 'elsewhere' is not allowed; expected a folder in"),
     ({"files.text": "data/own/../x"}, "data/params.yaml: files.text: 'data/own/../x' is not allowed; expected a fol"),
-    ({"files.squad_test": "dev-v2.0.json"}, "data/params.yaml: files.squad_test: 'dev-v2.0.json' is not allowed; exp"),
+    ({"files.squad.test": "dev-v2.0.json"}, "data/params.yaml: files.squad.test: 'dev-v2.0.json' is not allowed; exp"),
     ({"hub.text.config": "../../x"}, "data/params.yaml: hub.text.config: '../../x' is not allowed; expected a name wi"),
     ({"hub.text.repository": f"../x@{'1' * 40}"}, "data/params.yaml: hub.text.repository: '../x@1111"),
     ({"hub.text.repository": "org/name@main"}, "data/params.yaml: hub.text.repository: 'org/name@main' is not allowed"),

@@ -38,7 +38,7 @@ def files(project: Project) -> Project:
     own = project.folder / "data" / "own"
     for name in ("text", "sst2", "squad"):
         (own / name).mkdir(parents=True)
-        project.set(f"files.{name}", f"data/own/{name}")
+    project.set("files.text", "data/own/text")
     for part in ("train", "valid", "test"):
         (own / "text" / f"wiki.{part}.tokens").write_text(" \n = Ada = \n \n Ada did it . \n")
     for part in ("train", "dev"):
@@ -87,8 +87,8 @@ def test_train_is_split_where_there_is_no_dev(files: Project) -> None:
     (own / "squad/train-v2.0.json").write_text(json.dumps({"version": "v2.0", "data": [{"paragraphs": passages}]}))
     for name in ("sst2/dev.tsv", "squad/dev-v2.0.json"):
         (own / name).unlink()
-    files.set("files.sst2_split", 0.8)
-    files.set("files.squad_split", 0.8)
+    for task in ("sst2", "squad"):
+        files.set_all({f"files.{task}.dev": None, f"files.{task}.split": 0.8})
     done = files.stage("sources.files")
     assert "in train too" not in done.stdout
     folder = files.folder / "data/files"
@@ -102,13 +102,13 @@ def test_train_is_split_where_there_is_no_dev(files: Project) -> None:
     before = {path: path.read_bytes() for path in folder.rglob("*.*")}
     files.stage("sources.files")
     assert before == {path: path.read_bytes() for path in folder.rglob("*.*")}
-    files.set("files.split_seed", 2)
+    files.set("files.sst2.split_seed", 2)
     files.stage("sources.files")
     assert before[folder / "sst2/dev.tsv"] != (folder / "sst2/dev.tsv").read_bytes()
 
 
 def test_what_is_wrong_before_a_split_has_the_line_of_the_users_file(files: Project) -> None:
-    files.set("files.sst2_split", 0.5)
+    files.set_all({"files.sst2.dev": None, "files.sst2.split": 0.5})
     path = files.folder / "data/own/sst2/train.tsv"
     path.write_text("sentence\tlabel\na\t1\n\nb\t0\nc\t3\n")
     message = "data/own/sst2/train.tsv:5: label '3' is not allowed; expected 0 or 1"
@@ -142,8 +142,8 @@ def test_a_wrong_file(files: Project, path: str, content: str | bytes | None, me
 
 
 def test_a_folder_that_is_not_there(files: Project) -> None:
-    files.set("files.sst2", "data/own/gone")
-    message = "data/params.yaml: files.sst2: 'data/own/gone' is not a folder"
+    files.set("files.sst2.folder", "data/own/gone")
+    message = "data/params.yaml: files.sst2: 'data/own/gone' is not a folder; put train.tsv, dev.tsv into data/own/gone"
     _assert_one_line(files, "sources.files", message, "data/files")
 
 

@@ -17,50 +17,44 @@ from retrace.hub.source import write_sentences
 PIN = f"org/name@{'0' * 40}"
 
 
-def _own(folder: Path, *names: str) -> dict[str, Any]:
-    """Empty files of one's own; returns where they are."""
-    for name in names:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).touch()
-    return {name: str(folder / name) for name in ("text", "sst2", "squad")}
+TASKS = {name: {"folder": f"own/{name}", "train": "train", "dev": "dev"} for name in ("sst2", "squad")}
 
 
 @pytest.mark.parametrize(
-    ("test", "split", "expected"),
+    ("named", "expected"),
     [
-        (None, None, {"dev": "dev"}),
-        ("held", None, {"dev": "dev", "test": "held"}),
-        (None, 0.8, {"test": "dev"}),  # the rest of train is dev
-        ("held", 0.8, {"test": "held"}),
+        ({}, {"train": "train", "dev": "dev"}),
+        ({"test": "held"}, {"train": "train", "dev": "dev", "test": "held"}),
+        ({"dev": None, "split": 0.8}, {"train": "train"}),  # the rest of train is dev
+        ({"dev": None, "split": 0.8, "test": "dev"}, {"train": "train", "test": "dev"}),
     ],
 )
-def test_the_official_dev_file_is_the_test_where_train_is_split(tmp_path: Path, test, split, expected) -> None:
-    own = _own(tmp_path, "sst2/dev.tsv", "squad/dev.json") | {"squad_train": "train.json", "squad_dev": "dev.json"}
-    for task, path, ending in (("sst2", sentences_path, "tsv"), ("squad", questions_path, "json")):
-        named = {f"{task}_split": split, f"{task}_test": test and f"{test}.{ending}"}
-        found = FilesSettings(**own, **named).chosen(Path("to"))
-        wanted = {part: tmp_path / task / f"{name}.{ending}" for part, name in ({"train": "train"} | expected).items()}
+def test_every_named_file_is_copied_as_its_split(named: dict[str, Any], expected: dict[str, str]) -> None:
+    for task, path in (("sst2", sentences_path), ("squad", questions_path)):
+        settings: Any = {"text": "own/text"} | TASKS | {task: TASKS[task] | named}
+        found = FilesSettings(**settings).chosen(Path("to"))
         parts = {part: found.get(path(Path("to"), part)) for part in ("train", "dev", "test")}
-        assert {part: file for part, file in parts.items() if file} == wanted
-
-
-def test_a_split_without_an_official_dev_file_leaves_no_test(tmp_path: Path) -> None:
-    tasks = FilesSettings(**_own(tmp_path), sst2_split=0.8, squad_split=0.8).tasks.values()
-    assert [list(splits.parts) for splits in tasks] == [["train"], ["train"]]
+        assert {part: file for part, file in parts.items() if file} == {
+            part: Path("own") / task / name for part, name in expected.items()
+        }
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"squad_dev": "../dev.json"}, "squad_dev: '../dev.json' is not allowed; expected a file in the folder"),
-        ({"sst2_test": "dev.tsv"}, "sst2_test: 'dev.tsv' is not allowed; expected another file than train.tsv and"),
-        ({"squad_test": "train-v2.0.json", "squad_split": 0.8}, "squad_test: 'train-v2.0.json' is not allowed"),
-        ({"squad_dev": "train-v2.0.json", "squad_split": 0.8}, "squad_dev: 'train-v2.0.json' is not allowed"),
+        ({"dev": "../dev"}, "squad.dev: '../dev' is not allowed; expected a file in the folder"),
+        ({"test": "dev"}, "squad.test: 'dev' is not allowed; expected another than train and dev"),
+        (
+            {"test": "train", "dev": None, "split": 0.8},
+            "squad.test: 'train' is not allowed; expected another than train",
+        ),
+        ({"split": 0.8}, "squad.split: 0.8 is not allowed; expected either dev or split"),
     ],
 )
 def test_a_test_file_that_chooses_or_trains_is_refused(settings: dict[str, Any], message: str) -> None:
+    files = {"text": "t"} | TASKS | {"squad": TASKS["squad"] | settings}
     with pytest.raises(InputError, match=f"files.{message}"):
-        build(FilesSettings, {"files": {"text": "t", "sst2": "s", "squad": "q", **settings}}, "files")
+        build(FilesSettings, {"files": files}, "files")
 
 
 def test_a_test_set_without_labels_is_refused_in_one_line(tmp_path: Path) -> None:

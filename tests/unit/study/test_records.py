@@ -12,19 +12,19 @@ from scipy.stats import ttest_ind
 from retrace.cli import study
 from retrace.core.errors import InputError
 from retrace.core.files import read_json, write_json
-from retrace.study.records import Entry, Summary, add_entry, read_entry, read_records, records_page, standings
+from retrace.study.records import Entry, add_entry, read_entry, read_records, records_page, standings
 from tests.commands import refused, retrace
 from tests.study import method_of
 from tests.toy import ROOT, copy_project
 
 COMMIT, OTHER = "a" * 40, "b" * 40
 BASE = {"sst2": (0.80, 0.81, 0.82), "squad": (50.0, 51.0, 52.0), "perplexity": (25.0, 25.1, 25.2)}
+GOOD = {name: dict(enumerate(of, 1)) for name, of in BASE.items()}
 ORIGIN = {"commit": COMMIT, "clean": True, "date": "2026-11-22", "machine": "A machine, 2 cores", "versions": {}}
 
 
-def _entry(commit: str = COMMIT, **figures: Sequence[float] | Summary) -> Entry:
-    by_seed: Any = BASE | figures
-    by_seed = {name: of if isinstance(of, Summary) else dict(enumerate(of, 1)) for name, of in by_seed.items()}
+def _entry(commit: str = COMMIT, **figures: Sequence[float]) -> Entry:
+    by_seed = {name: dict(enumerate(of, 1)) for name, of in (BASE | figures).items()}
     return Entry(commit, "2026-11-22", "two cores", "1 min", "None.", "dvc repro", by_seed)
 
 
@@ -50,41 +50,9 @@ def test_what_chance_explains_is_no_record_and_the_next_run_meets_the_best() -> 
     assert (third["sst2"].before, third["sst2"].said) == (0, "record")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "why"),
-    [
-        ((0.8,), Summary(0.9, 0.01, 3), "run 1 has one seed"),
-        ((0.8,), (0.9, 0.91, 0.92), "run 1 has one seed"),
-        ((0.8, 0.8, 0.8), (0.9, 0.9, 0.9), "the seeds of both runs do not differ"),
-    ],
-)
-def test_without_seeds_to_test_by_there_is_no_p_and_no_record(old: Any, new: Any, why: str) -> None:
-    better = standings([_entry(sst2=old), _entry(OTHER, sst2=new)])[1]["sst2"]
-    assert (better.p, better.said, better.is_best) == (None, f"better, not tested: {why}", True)
-    worse = standings([_entry(sst2=(0.95, 0.96)), _entry(OTHER, sst2=(0.8,))])[1]["sst2"]
-    assert (worse.said, worse.is_best) == ("not better, not tested: this run has one seed", False)
-
-
-@pytest.mark.parametrize("same", [1.0, 0.75])
-def test_a_recorded_mean_and_spread_are_tested_by_the_largest_p_that_their_rounding_allows(same: float) -> None:
-    """0.80 ± 0.02 may be as near as 0.805 ± 0.025, here to three equal seeds.
-
-    Welch's t then has two degrees of freedom, for which p is 1 − t / √(2 + t²); Holm's correction is for three figures.
-    """
-    old, new = _entry(sst2=Summary(0.8, 0.02, 3)), _entry(OTHER, sst2=(same,) * 3)
-    t = (0.195 if same > 0.8 else 0.045) / (0.025 / 3**0.5)
-    for entries in ((old, new), (new, old)):
-        found = standings(entries)[1]["sst2"]
-        assert found.p == pytest.approx(3 * (1 - t / (2 + t**2) ** 0.5))
-        higher = (same > 0.8) == (entries[1] is new)
-        said = "no difference shown" if same < 0.8 else "record" if higher else "worse"
-        assert found.said == f"{said}, from the recorded mean and spread, which are rounded"
-
-
-def test_a_difference_within_the_rounding_is_none() -> None:
-    """0.81 and 0.82 may both be 0.815."""
-    found = standings([_entry(sst2=Summary(0.81, 0.01, 3)), _entry(OTHER, sst2=Summary(0.82, 0.01, 5))])[1]["sst2"]
-    assert (found.p, found.is_best) == (1.0, False)
+def test_where_no_seed_differs_there_is_no_p_and_no_record() -> None:
+    found = standings([_entry(sst2=(0.8,) * 3), _entry(OTHER, sst2=(0.9,) * 3)])[1]["sst2"]
+    assert (found.p, found.said, found.is_best) == (None, "not tested, as the seeds of both runs do not differ", False)
 
 
 @pytest.mark.parametrize(
@@ -93,11 +61,12 @@ def test_a_difference_within_the_rounding_is_none() -> None:
         ({"commit": "main"}, "entries[0].commit: 'main' is not allowed; expected the 40 hexadecimal digits"),
         ({"figures": {"sst2": {1: 0.8}}}, "entries[0].figures: ['sst2'] is not allowed; expected sst2, squad, perpl"),
         ({"figures": BASE}, "entries[0].figures.sst2"),
+        ({"figures": GOOD | {"squad": {1: 50.0, 2: 51.0}}}, "entries[0].figures.squad: {1: 50.0, 2: 51.0} is not"),
     ],
 )
 def test_what_is_wrong_in_the_file_is_one_line(tmp_path: Path, value: dict[str, Any], message: str) -> None:
     good = {"commit": COMMIT, "date": "2026-11-22", "machine": "m", "time": "t", "change": "c", "command": "r",
-            "figures": {name: {1: of[0]} for name, of in BASE.items()}}  # fmt: skip
+            "figures": GOOD}  # fmt: skip
     path = tmp_path / "records.yaml"
     YAML().dump({"entries": [good | value]}, path)
     with pytest.raises(InputError, match=f"^{re.escape(f'{path}: {message}')}[^\n]*$"):
@@ -129,28 +98,22 @@ def _finish(folder: Path, seeds: Sequence[int] = (1, 2, 3), seed: int = 1, small
         write_json(folder / f"reports/{name}.json", content)
 
 
+def _finish_three(folder: Path, **of_third: Any) -> dict[str, Path]:
+    """Three finished runs, from a seed each."""
+    for seed in (1, 2, 3):
+        _finish(folder / str(seed), (seed,), seed, **(of_third if seed == 3 else {}))
+    return {f"run --seed {seed}": folder / str(seed) for seed in (1, 2, 3)}
+
+
 def test_an_entry_has_the_runs_own_figures(tmp_path: Path) -> None:
-    _finish(tmp_path)
-    found = read_entry("two-cores", "Nothing.", {"retrace study run two-cores": tmp_path})
+    found = read_entry("two-cores", "Nothing.", _finish_three(tmp_path))
     assert found == Entry(
         commit=COMMIT, date="2026-11-22", machine="A machine, 2 cores", change="Nothing.",
-        time="8 min of tokenizing, training, perplexity and scoring",
-        command=f"git checkout {COMMIT[:12]}\nretrace study run two-cores",
-        figures={"sst2": {1: 0.81, 2: 0.82, 3: 0.83}, "squad": {1: 50.01, 2: 50.02, 3: 50.03}, "perplexity": {1: 21.0}},
+        time="4 min, 4 min, 4 min of tokenizing, training, perplexity and scoring",
+        command=f"git checkout {COMMIT[:12]}\nrun --seed 1\nrun --seed 2\nrun --seed 3",
+        figures={"sst2": {1: 0.81, 2: 0.82, 3: 0.83}, "squad": {1: 50.01, 2: 50.02, 3: 50.03},
+                 "perplexity": {1: 21.0, 2: 22.0, 3: 23.0}},
     )  # fmt: skip
-
-
-def test_runs_from_a_seed_each_are_one_entry_whose_perplexity_has_seeds_too(tmp_path: Path) -> None:
-    for seed in (1, 2, 3):
-        _finish(tmp_path / str(seed), (seed,), seed)
-    runs = {f"run --seed {seed}": tmp_path / str(seed) for seed in (1, 2, 3)}
-    found = read_entry("two-cores", "", runs)
-    assert found.figures["perplexity"] == {1: 21.0, 2: 22.0, 3: 23.0}
-    assert found.figures["sst2"] == {1: 0.81, 2: 0.82, 3: 0.83}
-    assert found.command.splitlines()[1:] == ["run --seed 1", "run --seed 2", "run --seed 3"]
-    _finish(tmp_path / "3", (3,), 3, commit=OTHER)
-    with pytest.raises(InputError, match=f"^two-cores: the runs are of several commits, {COMMIT} and {OTHER}; run all"):
-        read_entry("two-cores", "", runs)
 
 
 @pytest.mark.parametrize(
@@ -158,11 +121,11 @@ def test_runs_from_a_seed_each_are_one_entry_whose_perplexity_has_seeds_too(tmp_
     [
         ({"changed": ["retrace/x.py"]}, "two-cores: the run is of no commit, as retrace/x.py was not committed when"),
         ({"commit": None}, "two-cores: the run is of no commit, as nothing was committed when it began; commit, and"),
-        ({"seeds": (1, 2)}, "two-cores: finetune.seeds: 2 is not allowed; expected 3 seeds or more"),
+        ({"commit": OTHER}, f"two-cores: the runs are of several commits, {COMMIT} and {OTHER}; run all again"),
         ({"small": True}, "two-cores: a small run is no record: run"),
-        ({"seconds": 3600.0}, "two-cores: the run took 8.0 h; the budget is two cores, two hours"),
-        ({"methods": ["full", "lora"]}, "reports/scores.json: sst2: expected one method, found full, lora"),
-        ({"perplexity": None}, "reports/perplexity-details.json: valid.masked.perplexity_per_token: no figure"),
+        ({"seconds": 3600.0}, "two-cores: the run took 4.0 h; the budget is two cores, two hours"),
+        ({"methods": ["full", "lora"]}, "3/reports/scores.json: sst2: expected one method, found full, lora"),
+        ({"perplexity": None}, "3/reports/perplexity-details.json: valid.masked.perplexity_per_token: no figure"),
     ],
 )
 def test_a_run_that_is_no_evidence_is_refused_in_one_line(
@@ -171,9 +134,16 @@ def test_a_run_that_is_no_evidence_is_refused_in_one_line(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=r"^two-cores was not run to its end: run$"):
         read_entry("two-cores", "", {"run": Path()})
-    _finish(Path(), **changes)
+    runs = _finish_three(Path(), **changes)
     with pytest.raises(InputError, match=f"^{re.escape(message)}"):
-        read_entry("two-cores", "", {"run": Path()})
+        read_entry("two-cores", "", runs)
+
+
+def test_two_seeds_are_too_few(tmp_path: Path) -> None:
+    runs = _finish_three(tmp_path)
+    del runs["run --seed 1"]
+    with pytest.raises(InputError, match=r"^two-cores: 2 of 3 seeds or more$"):
+        read_entry("two-cores", "", runs)
 
 
 def test_an_entry_is_added_behind_the_others_whose_comments_stay(tmp_path: Path) -> None:
@@ -191,7 +161,8 @@ def test_a_run_is_recorded_by_the_commit_that_it_began_at(tmp_path: Path, monkey
     """The stages are done by hand. What they write is no change, and a new file of code is one."""
 
     def run_by_hand(_: Sequence[str], folder: Path) -> int:
-        _finish(folder)
+        seed = YAML(typ="safe").load(folder / "params.yaml")["seed"]
+        _finish(folder, (seed,), seed)
         (folder / "reports/study").mkdir(exist_ok=True)
         return 0
 
@@ -206,6 +177,8 @@ def test_a_run_is_recorded_by_the_commit_that_it_began_at(tmp_path: Path, monkey
         assert retrace("study", "run", "two-cores").code == 0
     origin = read_json(project.folder / "studies/two-cores/reports/origin.json")
     assert origin == {"commit": commit, "changed": [], "seed": 1}
+    for seed in (1, 2, 3):
+        assert retrace("study", "run", "two-cores", "--seed", seed).code == 0
     (project.folder / "retrace/methods/new.py").write_text("")
     assert retrace("study", "run", "two-cores", "--seed", 7).code == 0
     seventh = project.folder / ".retrace/studies/two-cores-seed-7"
@@ -214,7 +187,7 @@ def test_a_run_is_recorded_by_the_commit_that_it_began_at(tmp_path: Path, monkey
     }  # fmt: skip
     params = YAML(typ="safe").load(seventh / "params.yaml")
     assert (params["seed"], params["finetune"]["seeds"]) == (7, [7])
-    done = retrace("study", "record", "two-cores", "--change", "A | pipe.")
+    done = retrace("study", "record", "two-cores", 1, 2, 3, "--change", "A | pipe.")
     assert (done.code, done.err) == (0, "")
     assert (
         done.out
@@ -225,5 +198,5 @@ def test_a_run_is_recorded_by_the_commit_that_it_began_at(tmp_path: Path, monkey
 
 def test_a_study_without_a_budget_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    said = refused("study", "record", "plm-peft", "--change", "x")
+    said = refused("study", "record", "plm-peft", 1, "--change", "x")
     assert said == "error: NAME: 'plm-peft' has no budget; expected one of two-cores, one-gpu\n"
