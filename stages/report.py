@@ -35,7 +35,7 @@ def main() -> None:
     read = runs.ReportParams.read()
     params, data = read.params, read.params["data"]
     source = source_folder(data)
-    inputs = [source, TASKS, QUESTIONS, PREDICTIONS, MODEL, DETAILS, PERPLEXITY, BASELINES, runs.PRESETS]
+    inputs = [source, TASKS, QUESTIONS, PREDICTIONS, MODEL, DETAILS, PERPLEXITY, BASELINES]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs", SOURCES], read.settings):
         details, perplexity = Details.read(DETAILS), PerplexityReport.read(PERPLEXITY)
         tasks, records = read_tasks(details, params), runs.read_runs(params)
@@ -50,7 +50,7 @@ def main() -> None:
             runs.time_fold(records, stages, params),
             runs.data_fold(read_json(source / "card.json"), params),
             *runs.models_folds({"": (checkpoint_facts(MODEL), counts)}, records),
-            runs.settings_fold(params | {data: read.source}, runs.read_presets()),
+            runs.settings_fold(params | {data: read.source}),
             runs.origin_fold(origins, digests, runs.read_pinned(params)),
         ]
         sections = [

@@ -5,7 +5,6 @@ often, and its seeds differ a little. The stages evaluate and report run for rea
 """
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +52,6 @@ class Maker:
         params["metrics"] |= {"bootstrap_samples": 200, "question_answering": ["squad_v2"]}
         params["squad"]["question_match"] = True
         write_json(self._folder / "params.yaml", params)  # json is YAML too
-        shutil.copytree(ROOT / "presets", self._folder / "presets")
         write_text(self._folder / "data/params.yaml", (ROOT / "data/params.yaml").read_text())
         write_json(self._folder / "models/pretrained/source.json", {"from": None})
         write_json(source / "card.json", {

@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import psutil
 import typer
 from pydantic import BaseModel, Field
 
@@ -25,7 +24,7 @@ from retrace.cli.repro import require_checkout
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError
 from retrace.core.files import size
-from retrace.core.guard import Holder, holder, running
+from retrace.core.guard import holder, running
 from retrace.core.paths import LOCKFILES, PROJECT
 from retrace.core.records import installed, try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS, build, build_file, read_params
@@ -37,7 +36,6 @@ CELLS = ("models", "predictions")  # they have folders task/method/seed
 PARTIAL = ("data", "models", "predictions", "reports")  # where stages write
 STATES = Path(".retrace/states")
 UP_TO_DATE = (sys.executable, "-m", "dvc", "status", "--quiet")  # exit code 0 if nothing is out of date
-REAPERS = ("init", "systemd", "tini", "dumb-init", "docker-init")  # they adopt orphans
 
 
 @dataclass(frozen=True)
@@ -141,35 +139,14 @@ def _stages(path: Path) -> dict[str, Stage]:
 def _locks() -> Iterator[Finding]:
     """Which runs are in progress here, and which ones DVC takes to be."""
     runs = running()
-    yield from map(_run, runs)
-    main = Path(".dvc/tmp/lock")
-    if main.is_file() and (found := holder(main)) is not None:
+    for run in runs:
+        yield Finding("locks", f"{run.path.stem} runs as process {run.process} of {run.host or 'another machine'}")
+    if (found := holder(Path(".dvc/tmp/lock"))) is not None:
         yield Finding("locks", f"DVC works here as process {found.process}")
     if fault := lock_fault():
         yield Finding("locks", f"{fault}, with which DVC does not start", "retrace check")
     elif not runs:
         yield Finding("locks", "nothing is running")
-
-
-def _run(run: Holder) -> Finding:
-    """A run in progress; it is an orphan if the process that started it is gone."""
-    name = run.path.stem
-    try:
-        is_orphan = not any(map(_watches, psutil.Process(run.process).parents()))
-    except psutil.NoSuchProcess:
-        return Finding("locks", f"{name} runs on another machine, or has just ended")
-    if is_orphan:
-        return Finding("orphans", f"{name} runs as process {run.process}; what started it is gone", "retrace stop")
-    return Finding("locks", f"{name} runs as process {run.process}")
-
-
-def _watches(process: psutil.Process) -> bool:
-    """Whether a process is none of a stage, its launcher, the shell in which DVC runs a command, and a reaper."""
-    try:
-        is_stage = any("stages." in part for part in process.cmdline())
-        return process.pid != 1 and process.name() not in REAPERS and not is_stage
-    except psutil.AccessDenied:
-        return True
 
 
 def _leftovers() -> Iterator[Finding]:
@@ -208,7 +185,7 @@ def _states() -> Iterator[Finding]:
 def _is_held(path: Path) -> bool:
     """Whether a run in progress owns this folder of states, or the folder that this lock is of."""
     lock = path if path.suffix == ".lock" else path.with_name(f"{path.name}.lock")
-    return lock.is_file() and holder(lock) is not None
+    return holder(lock) is not None
 
 
 def _cache() -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 Modules that import torch are imported where they are used: that takes seconds, and --help does not need them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -11,18 +11,15 @@ import typer
 from retrace.cli.main import print_table
 from retrace.core.errors import InputError
 from retrace.core.files import size
-from retrace.core.records import STAGES, RunRecord
 from retrace.core.settings import PARAMS, Precision, build, read_params
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.pretraining.settings import PretrainSettings
 from retrace.report.runs import duration
-from retrace.results.grid import RUNS
 from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.training.settings import OptimizerSettings
 
 if TYPE_CHECKING:
     from retrace.estimates.architectures import ClosedForm, Count, NamedModel, Published
-    from retrace.estimates.memory import Needs
     from retrace.finetuning.method import Method
 
 SECTIONS: dict[str, tuple[str, type[Any]]] = {
@@ -111,7 +108,7 @@ def memory(
     method: Tuned = "full",
     head: Annotated[Head, typer.Option(help="the task's head")] = "classification",
 ) -> None:
-    """Print the memory of one update on one device, beside published formulas and measurements of such a model.
+    """Print the memory of one update on one device, beside a published formula.
 
     MODEL is as for `retrace parameters`. The estimate runs the real model, loss and optimizer on tensors without
     values, with the precision, optimizer and attention that this machine and params.yaml would use. It covers tensors;
@@ -147,7 +144,6 @@ def memory(
     published = ("published", "no formula")
     if formula := formula_memory(chosen, named.config, needed):
         published = (f"published: {formula[0]}", size(formula[1].at(batch, length)))
-    measured = list(_measured(needed)) or [("measured", "no run of this model here")]
     estimate = [
         ("weights", size(needed.weights)),
         ("gradients", size(needed.gradients)),
@@ -156,24 +152,12 @@ def memory(
         ("estimate", size(needed.peak)),
         ("trained weights of the best epoch, in main memory, from the second epoch on", size(needed.gradients)),
     ]
-    print_table((), [("", ""), *estimate, ("", ""), published, ("", ""), *measured])
-
-
-def _measured(needed: "Needs") -> Iterator[tuple[str, str]]:
-    """The peak memory of runs with the same numbers of parameters, including program and data."""
-    for path in sorted(RUNS.rglob("*.json")):
-        if path.parent == STAGES:
-            continue
-        run = RunRecord.read(path)
-        if (run.parameters, run.trained_parameters) == (needed.parameters, needed.trained):
-            yield f"measured, whole process: {path}", f"{run.peak_memory_mib:,} MiB"
-            if run.gpu_memory_mib is not None:
-                yield f"measured, tensors on the GPU: {path}", f"{run.gpu_memory_mib:,} MiB"
+    print_table((), [("", ""), *estimate, ("", ""), published])
 
 
 def plan(
     tokens: Annotated[float, typer.Option(min=1, max=1e18, help="to train on in all epochs together, such as 3e9")],
-    devices: Annotated[list[int], typer.Option(min=1, help="how many; one process on each")] = [1, 8, 64],  # noqa: B006
+    devices: Annotated[list[int] | None, typer.Argument(min=1, help="how many; default: 1 8 64")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="blocks per step, all devices; default: params.yaml")] = None,
     teraflops: Annotated[float, typer.Option(min=0.01, help="a device's peak; default: the H200's in bf16")] = 989.0,
     utilization: Annotated[float, typer.Option(min=0.01, max=1, help="share of the peak that is reached")] = 0.4,
@@ -191,7 +175,7 @@ def plan(
     from retrace.estimates.memory import pretraining_needs
     from retrace.estimates.needs import STATES, TRAINED
 
-    params = read_params()
+    params, devices = read_params(), devices or [1, 8, 64]
     recipe = build(PretrainSettings, params, "pretrain")
     recipe = recipe.model_copy(update={"batch_size": batch or recipe.batch_size})
     config = _named(None).config

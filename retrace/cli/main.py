@@ -1,9 +1,9 @@
 """The command `retrace`: what people do beside `dvc repro`, and how commands print tables and lists.
 
 COMMANDS names the file of each command, which is imported only when the command is called. The function of that name is
-the command, its docstring the help, and its parameters the arguments and options as typer reads them; an option that is
-a list takes one or more values. A file without such a function has functions by name in SUBCOMMANDS, and its own
-docstring is the help. A file's CONTEXT, if any, is typer's context settings.
+the command, its docstring the help, and its parameters the arguments and options as typer reads them. A file without
+such a function has functions by name in SUBCOMMANDS, and its own docstring is the help. A file's CONTEXT, if any, is
+typer's context settings.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from retrace.core.errors import InputError, exit_cleanly
 
@@ -19,7 +19,7 @@ COMMANDS = {
     "check": ("check", "check params.yaml and data/params.yaml without running anything"),
     "demo": ("predict", "a page on this machine on which all trained models answer"),
     "doctor": ("doctor", "what is wrong with this checkout, and the command that fixes it"),
-    "memory": ("estimates", "memory of an update: estimated, published and measured"),
+    "memory": ("estimates", "memory of an update: estimated, and by a published formula"),
     "needs": ("estimates", "disk and memory that the runs of params.yaml take"),
     "parameters": ("estimates", "count the parameters of a model, by name"),
     "plan": ("estimates", "memory and time of a pretraining run, before it is run"),
@@ -34,26 +34,9 @@ COMMANDS = {
     "spread": ("spread", "run the pipeline, its cells side by side"),
     "stop": ("repro", "ask running stages to save and stop"),
     "study": ("study", "list the published studies, compare their figures with Retrace's"),
-    "wordnet": ("score", "install Debian's WordNet where METEOR finds it"),
 }
 WIDTH = 10_000  # of tables, so that no line is wrapped
 SHOWN = 5  # items of a list
-
-
-class Command(TyperCommand):
-    """A command whose list options take several values: `--devices 1 8` means `--devices 1 --devices 8`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        lists = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
-        repeated: list[str] = []
-        option = ""
-        for argument in args:
-            if argument.startswith("-"):
-                option = argument
-            elif option in lists and repeated[-1] != option:
-                repeated.append(option)
-            repeated.append(argument)
-        return super().parse_args(ctx, repeated)
 
 
 class Commands(TyperGroup):
@@ -78,7 +61,7 @@ def load_command(name: str) -> Any:
     app = typer.Typer(name=name, add_completion=False, rich_markup_mode=None, help=module.__doc__)
     commands = {name: getattr(module, name)} if hasattr(module, name) else module.SUBCOMMANDS
     for each, function in commands.items():
-        app.command(each, cls=Command, context_settings=getattr(module, "CONTEXT", None))(function)
+        app.command(each, context_settings=getattr(module, "CONTEXT", None))(function)
     return typer.main.get_command(app)
 
 

@@ -8,12 +8,11 @@ from typing import Annotated, Any
 
 import typer
 from huggingface_hub import ModelCard
-from huggingface_hub.utils import yaml_dump
 
 from retrace.cli.main import print_table, some_of
 from retrace.cli.predict import Of, chosen_cell
 from retrace.core.errors import InputError
-from retrace.core.files import atomic_folder, write_json, write_text
+from retrace.core.files import atomic_folder, file_digest, write_json, write_text
 from retrace.core.guard import guarded
 from retrace.core.records import git
 from retrace.core.settings import build, read_params
@@ -21,8 +20,8 @@ from retrace.core.weights import FILE as BASE_WEIGHTS
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.hub.pins import Pin
 from retrace.hub.repository import require_token, stored_digest, upload
-from retrace.publishing.bundle import Address, base_digest, write_pretrained, write_tuned
-from retrace.publishing.card import Trained, eval_results, model_card, stale_stages
+from retrace.publishing.bundle import Address, write_pretrained, write_tuned
+from retrace.publishing.card import Trained, model_card, stale_stages
 from retrace.publishing.load import read_tuning, require_weights
 from retrace.results.grid import WEIGHTS, Cell, Grid
 
@@ -83,7 +82,7 @@ def publish(
         _write_words(aside, trained, model_card(trained, published, address, commit), commit)
     _list(folder, trained)
     if push:
-        if address.base and stored_digest(address.base, BASE_WEIGHTS) != base_digest(start):
+        if address.base and stored_digest(address.base, BASE_WEIGHTS) != file_digest(start / BASE_WEIGHTS):
             raise InputError(f"--base: {address.base} is not {start} as retrace publish sends it; publish that first")
         message = f"{trained.name} of Retrace at {commit}"
         pin, is_new = upload(folder, address.repository, address.branch, private, message, OURS)
@@ -136,8 +135,6 @@ def _write_words(folder: Path, trained: Trained, card: ModelCard, commit: str) -
     about = {"model": trained.name, "commit": commit}
     flags = {name: str(evidence) for name, evidence in trained.flags.items()}
     write_json(folder / "metrics.json", about | figures | {"flags": flags})
-    if entries := eval_results(trained):
-        write_text(folder / ".eval_results" / f"{trained.origins[-1].name}.yaml", yaml_dump(entries))
 
 
 def _list(folder: Path, trained: Trained) -> None:

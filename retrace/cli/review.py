@@ -1,6 +1,5 @@
 """`retrace review`: what a change does to the results."""
 
-import json
 from typing import Annotated
 
 import typer
@@ -8,12 +7,11 @@ import typer
 from retrace.cli.repro import require_checkout
 from retrace.review.changes import review as compare
 from retrace.review.revision import Revision, commit_of, default_base
-from retrace.review.text import as_json, as_markdown, verdict
+from retrace.review.text import as_markdown, verdict
 
 
 def review(
     base: Annotated[str | None, typer.Option(metavar="REV", help="a commit, branch or tag")] = None,
-    as_values: Annotated[bool, typer.Option("--json", help="print json")] = False,
     brief: Annotated[bool, typer.Option("--brief", help="print only the verdict, in one line")] = False,
 ) -> None:
     """Print, as Markdown, what the working tree does to the results of REV: the verdict, what counts, and why.
@@ -34,9 +32,6 @@ def review(
     commit = commit_of(name)
     shown = f"{commit[:10]}, {what}" if what else f"{name} ({commit[:10]})"
     found = compare(Revision(commit), Revision())
-    if brief:
-        print(f"compared with {shown}: {verdict(found)}")
-    else:
-        print(json.dumps(as_json(found, shown), indent=2) if as_values else as_markdown(found, shown))
+    print(f"compared with {shown}: {verdict(found)}" if brief else as_markdown(found, shown))
     if found.has_failed:
         raise typer.Exit(1)

@@ -6,7 +6,6 @@ Figures are printed as JSON, warnings on standard error.
 import json
 import math
 import re
-import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,7 +19,7 @@ from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
 from retrace.cli.main import some_of
 from retrace.core.errors import InputError
-from retrace.core.files import atomic_folder, read_json
+from retrace.core.files import read_json
 from retrace.datasets.examples import class_order
 from retrace.datasets.squad import read_questions
 from retrace.evaluation.flags import decision_flags, figure_flags
@@ -33,9 +32,6 @@ CLASSIFICATION = ("accuracy", "precision", "recall", "f1", "matthews", "roc_auc"
 RESAMPLES = 10_000
 OTHERS = ("meteor", "bleu", "rouge")
 WHOLE = re.compile(r"\+?(?P<number>-?[0-9]+)(\.0*)?")
-LEXNAMES = Path(__file__).with_name("lexnames")  # a file that Debian's WordNet lacks; its manual page is lexnames(5WN)
-PARTS = ("noun", "verb", "adj", "adv")
-NEEDED = [name for part in PARTS for name in (f"data.{part}", f"index.{part}", f"{part}.exc")] + ["index.sense"]
 
 Predictions = typer.Argument(metavar="PREDICTIONS.json", help='{"question id": "answer"}, "" for no answer')
 Probabilities = typer.Option(metavar="FILE.json", help='{"question id": how likely it has no answer}')
@@ -109,24 +105,6 @@ def classification(
 
 
 SUBCOMMANDS = {"squad": squad, "classification": classification}
-
-
-def wordnet(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="folder for NLTK's data")],
-    source: Annotated[Path, typer.Option(help="where Debian's files are")] = Path("/usr/share/wordnet"),
-) -> None:
-    """Lay out Debian's WordNet as nltk reads it, so that METEOR knows synonyms.
-
-    The files are those of the packages wordnet-base and wordnet-sense-index. Set NLTK_DATA to the folder.
-    """
-    missing = [name for name in NEEDED if not (source / name).is_file()]
-    if missing:
-        raise InputError(f"{source}: no {missing[0]}; install wordnet-base and wordnet-sense-index")
-    target = folder / "corpora" / "wordnet"
-    with atomic_folder(target) as aside:
-        shutil.copytree(source, aside, dirs_exist_ok=True)
-        shutil.copyfile(LEXNAMES, aside / LEXNAMES.name)
-    print(f"WordNet is in {target}; NLTK_DATA={folder} lets METEOR find it")
 
 
 def _unknown_classes(labels: list[str], predicted: list[str], gold: Path, predictions: Path) -> Flags:

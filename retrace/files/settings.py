@@ -22,8 +22,8 @@ class TaskFiles(SplitSettings):
     @model_validator(mode="after")
     def _within(self) -> Self:
         for part, name in self.parts.items():
-            path = Path(name)  # in the folder, the only one that DVC watches
-            require(not path.is_absolute() and ".." not in path.parts, part, name, "expected a file in the folder")
+            is_inside = not Path(name).is_absolute() and ".." not in Path(name).parts  # DVC watches the folder only
+            require(is_inside, part, name, "expected a file in the folder")
         return self
 
     @property

@@ -17,7 +17,7 @@ from retrace.core.files import file_digest
 from retrace.core.settings import Params, Section, Seed, file_of
 
 PINNED = "expected org/name@commit, the commit as 40 hex digits"
-_PIN = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)?@[0-9a-f]{40}")
+PIN = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)?@[0-9a-f]{40}")  # as in PINNED
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,12 @@ class Pin:
 
         Raises InputError, beginning with `place`, where the text is no pin.
         """
-        if not is_pin(text):
+        if not PIN.fullmatch(text):
             raise InputError(f"{place}: {text!r} is not allowed; {PINNED}")
         return cls(*text.split("@"))
 
     def __str__(self) -> str:
         return f"{self.repository}@{self.commit}"
-
-
-def is_pin(text: str) -> bool:
-    """Whether a text names a repository at a commit."""
-    return _PIN.fullmatch(text) is not None
 
 
 class CheckpointSettings(Section):
@@ -113,7 +108,7 @@ def read_initial_checkpoint(params: Mapping[str, Any], name: str | None = None) 
 def _origin(value: str | None, key: str) -> Pin | PinnedFolder | None:
     if value is None:
         return None
-    if is_pin(value):
+    if PIN.fullmatch(value):
         return Pin(*value.split("@"))
     named, _, digest = value.rpartition("@")
     path = Path(named) if named and Path(named).is_dir() else Path(value)

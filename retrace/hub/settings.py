@@ -10,11 +10,11 @@ from pydantic import AfterValidator, Field
 
 from retrace.core.settings import Count, Params, Section
 from retrace.datasets.settings import SplitSettings, TaskParams, TaskSettings
-from retrace.hub.pins import PINNED, Pin, is_pin
+from retrace.hub.pins import PIN, PINNED, Pin
 
 
 def _pinned(repository: str) -> str:
-    if not is_pin(repository):
+    if not PIN.fullmatch(repository):
         raise ValueError(f"{repository!r} is not allowed; {PINNED}")
     return repository
 

@@ -44,17 +44,6 @@ class PerplexityFigures(Record):
     bits_per_byte: float | None
     intervals: dict[str, dict[str, float | None]] = Field(default={})  # figure → low and high; none from one document
 
-    @property
-    def summary(self) -> str:
-        """The perplexity per token, with its interval."""
-        if self.perplexity_per_token is None:
-            return "–"
-        said, ends = f"{self.perplexity_per_token:.2f}", self.intervals.get("perplexity_per_token")
-        if not ends:
-            return said
-        low, high = ("–" if ends[end] is None else f"{ends[end]:.2f}" for end in ("low", "high"))
-        return f"{said} ({low}–{high})"
-
 
 class SplitPerplexity(Record):
     """All measures on one split."""

@@ -8,7 +8,6 @@ import shutil
 from dataclasses import dataclass
 from json import dumps as quoted  # whose quotes Python reads too
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal, cast
 
 import torch
@@ -16,12 +15,11 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
-from retrace.core.files import SUMS, file_digest, write_json
-from retrace.core.weights import FILE as WEIGHTS
+from retrace.core.files import SUMS, write_json
 from retrace.finetuning.method import FILE
 from retrace.hub.pins import Pin
 from retrace.models.heads import Head, family_of, objective_of, read_config, read_model
-from retrace.publishing.load import BASE, DESCRIPTION, Tuning, align, read_tuned
+from retrace.publishing.load import BASE, DESCRIPTION, Tuning, read_tuned
 from retrace.tokens.tokenizer import copy_tokenizer
 
 UNSENT = shutil.ignore_patterns(SUMS)  # checksums of the folder as it was trained
@@ -64,7 +62,6 @@ def write_pretrained(pretrained: Path, address: Address, folder: Path) -> Publis
     if address.base:
         raise InputError("--base: not allowed with the pretrained model, which is whole without it")
     shutil.copytree(pretrained, folder, dirs_exist_ok=True, ignore=UNSENT)
-    _align(folder)
     use = _use("language_model", pretrained)
     return Published("transformers", use, _whole_lines(use, address))
 
@@ -86,16 +83,7 @@ def write_tuned(tuning: Tuning, tuned: Path, pretrained: Path, address: Address,
         lines = _write_adapter(tuning, cast(PreTrainedModel, model), pretrained, address, folder)
     else:
         lines = _write_own(tuning, tuned, pretrained, address, folder)
-    _align(folder)
     return Published(library, use, lines)
-
-
-def base_digest(pretrained: Path) -> str:
-    """The SHA-256 of the pretrained model's weights as `write_pretrained` writes them."""
-    with TemporaryDirectory() as folder:
-        copy = shutil.copyfile(pretrained / WEIGHTS, Path(folder) / WEIGHTS)
-        align(copy)
-        return file_digest(copy)
 
 
 def _library(tuning: Tuning, model: nn.Module) -> Library:
@@ -160,8 +148,3 @@ def _use(head: Head, pretrained: Path) -> str:
 def _save_whole(model: PreTrainedModel, folder: Path) -> None:
     # With the names of the model's own parameters, which transformers looks for, not those in the file it came from.
     model.save_pretrained(folder, save_original_format=False)
-
-
-def _align(folder: Path) -> None:
-    for path in sorted(folder.rglob("*.safetensors")):
-        align(path)

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardData, eval_result_entries_to_yaml
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
@@ -275,20 +275,6 @@ def model_card(model: Trained, published: Published, address: Address, commit: s
         intervals=INTERVALS, origins=origins, training=model.training(commit), published=published,
     )  # fmt: skip
     return ModelCard(f"---\n{data.to_yaml()}\n---\n\n{body.strip()}\n")
-
-
-def eval_results(model: Trained) -> list[dict[str, Any]]:
-    """The first headline figure in the form of `.eval_results/*.yaml`; empty if the data is not on the hub."""
-    task, figures = model.origins[-1], headline_figures(model)
-    if task.pin is None or task.config is None or not figures:
-        return []
-    name, value = next(iter(figures.items()))
-    notes = f"{name.replace('_', ' ')}, {task.split} split"
-    if model.scored:
-        _, _, trial = model.scored[0]
-        notes += ", 95% interval {low:.6g} to {high:.6g}".format(**trial.intervals[name])
-    entry = EvalResultEntry(task.pin.repository, task.config, value, dataset_revision=task.pin.commit, notes=notes)
-    return eval_result_entries_to_yaml([entry])
 
 
 def headline_figures(model: Trained) -> dict[str, float]:

@@ -1,12 +1,9 @@
 """Loading a fine-tuned model from its folder and, if that has a part of the weights only, the pretrained model.
 
 A published model that is neither one of transformers nor of peft has a `retrace.json`, which says how it was tuned, and
-is loaded by `load_tuned`. In published files of weights, matrices begin at multiples of 64 bytes: transformers computes
-on the mapped file, and the alignment of a matrix decides how its products are rounded. With this layout the results
-are, bit for bit, those of weights in memory.
+is loaded by `load_tuned`.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +13,7 @@ from huggingface_hub import snapshot_download
 from torch import nn
 
 from retrace.core.errors import InputError
-from retrace.core.files import atomic_file, read_json
+from retrace.core.files import read_json
 from retrace.core.paths import source_folder
 from retrace.core.settings import Section, build, load_plugin, plugin_names
 from retrace.datasets.examples import read_classes
@@ -30,7 +27,8 @@ from retrace.tasks.question_answering.extractive import SpanModel
 from retrace.tasks.question_answering.generative import Generator
 from retrace.tasks.question_answering.settings import AnswerSettings
 
-ALIGNMENT = 64  # bytes, as torch allocates
+DESCRIPTION, BASE = "retrace.json", "base"  # beside the trained weights: how they were tuned, and the base model
+NEEDED = ["*.json", "*.safetensors"]
 RUN_FIRST = "run dvc repro, or dvc pull where others have run it"
 
 
@@ -38,35 +36,6 @@ def require_weights(folder: Path) -> None:
     """Raise InputError where no run has written a model's folder."""
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; {RUN_FIRST}")
-
-
-def align(path: Path) -> None:
-    """Reorder a safetensors file: first the tensors whose size is a multiple of 64 bytes, then the rest.
-
-    The format is eight bytes with the header's length, the header as json, padded with spaces, and the values.
-    """
-    with path.open("rb") as file:
-        start = 8 + int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(start - 8))
-        # The first byte of each tensor's values, and the last.
-        spans = {name: entry["data_offsets"] for name, entry in header.items() if name != "__metadata__"}
-        names = sorted(spans, key=lambda name: ((spans[name][1] - spans[name][0]) % ALIGNMENT > 0, name))
-        laid_out, offset = {name: of for name, of in header.items() if name not in spans}, 0
-        for name in names:
-            size = spans[name][1] - spans[name][0]
-            laid_out[name] = {**header[name], "data_offsets": [offset, offset + size]}
-            offset += size
-        text = json.dumps(laid_out, separators=(",", ":")).encode()
-        text += b" " * (-(8 + len(text)) % ALIGNMENT)
-        with atomic_file(path) as aside, aside.open("wb") as target:
-            target.write(len(text).to_bytes(8, "little") + text)
-            for name in names:
-                file.seek(start + spans[name][0])
-                target.write(file.read(spans[name][1] - spans[name][0]))
-
-
-DESCRIPTION, BASE = "retrace.json", "base"  # beside the trained weights: how they were tuned, and the base model
-NEEDED = ["*.json", "*.safetensors"]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 from retrace.core.files import read_json
 from retrace.core.paths import LOCKFILES, card_path
 from retrace.core.records import STAGES, Origin, RunRecord, StageRecord
-from retrace.core.settings import DATA_KEYS, Params, build, read_yaml
+from retrace.core.settings import DATA_KEYS, Params, build
 from retrace.report import svg
 from retrace.report.blocks import NOTHING, Fold, Panel, Panels, Table
 from retrace.report.names import method_name, title_of
@@ -25,7 +25,6 @@ HEADINGS = {
     "trained_parameters": "trained", "processes": "processes", "device": "device", "precision": "precision",
 }  # fmt: skip
 ROW = 26  # px
-PRESETS = Path("presets")
 BEFORE = ("source", "model", "tokenize")  # stages before pretraining
 
 
@@ -64,34 +63,15 @@ def counts_table(data: Mapping[str, Mapping[str, Any]]) -> Table:
     return Table(("data", "split", "what", "count"), rows, label="Data")
 
 
-def read_presets() -> dict[str, dict[str, Any]]:
-    """The presets by dotted key, each completed by the sample's."""
-    sample = flat(read_yaml(PRESETS / "sample.yaml"))
-    return {path.stem: sample | flat(read_yaml(path)) for path in sorted(PRESETS.glob("*.yaml"))}
-
-
-def settings_fold(params: Mapping[str, Any], presets: Mapping[str, Mapping[str, Any]] | None = None) -> Fold:
-    """Every setting that this run depends on, by its key; only the methods and further data that are listed.
-
-    Above them stand those that differ from the nearest of the `presets`, by dotted key.
-    """
+def settings_fold(params: Mapping[str, Any]) -> Fold:
+    """Every setting that this run depends on, by its key; only the methods and further data that are listed."""
     grid, methods = params["finetune"], params["methods"]
     listed = dict.fromkeys([*grid["methods"], *grid["squad_methods"]])
     data = (params["data"], "checkpoints")
     used = {key: value for key, value in params.items() if key not in DATA_KEYS or key in data}
     used["methods"] = {method: methods[method] for method in listed if method in methods}
-    table, settings = settings_table(used), flat(used)
-    if not presets:
-        return Fold("Settings", f"{len(table.rows)} of them", [table])
-    changed = {
-        name: [key for key, value in settings.items() if key in preset and value != preset[key]]
-        for name, preset in presets.items()
-    }
-    name = min(changed, key=lambda name: len(changed[name]))
-    rows = [(key, _shown(settings[key]), _shown(presets[name][key])) for key in changed[name]]
-    changes = [Table(("setting", "this run", f"preset {name}"), rows, label="Settings that differ")] if rows else []
-    gist = f"{len(rows)} of {len(table.rows)} differ from the preset {name}"
-    return Fold("Settings", gist, [*changes, Fold("Every setting", f"{len(table.rows)} of them", [table])])
+    table = settings_table(used)
+    return Fold("Settings", f"{len(table.rows)} of them", [table])
 
 
 def settings_table(*values: Mapping[str, Any]) -> Table:

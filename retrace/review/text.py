@@ -46,22 +46,6 @@ def verdict(review: Review) -> str:
     return f"within noise: {differ}, none that models are judged by beyond the noise"
 
 
-def as_json(review: Review, base: str) -> dict[str, Any]:
-    """The review as plain values."""
-    return {
-        "verdict": verdict(review), "base": base, "failed": review.has_failed, "compared": review.compared,
-        "notes": list(review.notes),
-        "changes": [
-            {"of": change.place.of, "who": change.place.who, "figure": change.place.figure, "old": change.old,
-             "new": change.new, "direction": change.direction, "counts": change.counts, "fall": change.is_fall,
-             "why": change.why, "interval": change.interval}
-            for change in review.changes
-        ],
-        "flags": [vars(moved) for moved in review.flags], "params": [vars(moved) for moved in review.params],
-        "runs": [vars(moved) for moved in review.runs],
-    }  # fmt: skip
-
-
 def _names(changes: Sequence[Change]) -> str:
     """The largest changes, relative to the old figures; of each model its first figure."""
     firsts: dict[tuple[str, ...], Change] = {}

@@ -103,10 +103,6 @@ class Records:
 
     entries: tuple[Entry, ...]
 
-    def __post_init__(self) -> None:
-        commits = [entry.commit for entry in self.entries]
-        require(len(set(commits)) == len(commits), "entries", commits, "expected each commit once")
-
 
 @dataclass(frozen=True)
 class Standing:

@@ -38,7 +38,7 @@ from tests.toy import Project, copy_project
 LOCKFILES = ("dvc.lock", "data/dvc.lock")
 RAN, CACHED = re.compile(r"^Running stage '(.*)'", re.M), re.compile(r"^Stage '(.*)' is cached", re.M)
 UNUSED = "No unused 'repo' cache to remove."  # as `dvc gc` says it
-OF_DOCTOR = (*trials.LOCKS, "orphans", "leftovers", "stale results", "saved states", "cache")  # checks
+OF_DOCTOR = (*trials.LOCKS, "leftovers", "stale results", "saved states", "cache")  # checks
 ROOM = 64 * 1024  # bytes by which locks and DVC's own notes may have grown
 
 

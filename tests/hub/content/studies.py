@@ -13,7 +13,7 @@ import yaml
 from datasets import ClassLabel, Dataset, Features, Value
 
 from retrace.files.settings import ClassificationParams
-from retrace.hub.pins import Pin, is_pin
+from retrace.hub.pins import PIN, Pin
 from retrace.hub.settings import HubClassificationParams, HubTaskSettings
 from retrace.models.settings import ModelSettings
 from tests.hub.content import models, tokenizers
@@ -122,7 +122,7 @@ def _models(params: Mapping[str, Any]) -> Iterator[tuple[Pin, Callable[[], Files
     entries = {f"checkpoints.{name}": entry for name, entry in (params.get("checkpoints") or {}).items()}
     entries["model"] = {"family": params.get("family"), **(params.get("model") or {})}
     for key, entry in entries.items():
-        if is_pin(str(entry.get("checkpoint"))):
+        if PIN.fullmatch(str(entry.get("checkpoint"))):
             pin = Pin.parse(entry["checkpoint"], f"{key}.checkpoint")
             family, scientific = entry["family"], pin.repository == SCIBERT
             yield pin, lambda family=family, scientific=scientific: _model(family, scientific)

@@ -51,16 +51,6 @@ def test_perplexity_a_token_a_word_and_a_byte() -> None:
     assert result.bits_per_byte == pytest.approx(3 * 30 / 100)
 
 
-def test_a_perplexity_is_said_with_its_interval_where_it_has_one() -> None:
-    found = PerplexityFigures(perplexity_per_token=12.3456, perplexity_per_word=None, bits_per_byte=1.0)
-    assert found.summary == "12.35"
-    ends = {"perplexity_per_token": {"low": 11.0, "high": 13.999}}
-    assert found.model_copy(update={"intervals": ends}).summary == "12.35 (11.00–14.00)"
-    too_large = {"perplexity_per_token": {"low": 11.0, "high": None}}
-    assert found.model_copy(update={"intervals": too_large}).summary == "12.35 (11.00––)"
-    assert found.model_copy(update={"perplexity_per_token": None}).summary == "–"
-
-
 def test_headlines_are_the_perplexities_a_token_and_which_flags_there_are() -> None:
     def figures(token: float | None) -> PerplexityFigures:
         return PerplexityFigures(perplexity_per_token=token, perplexity_per_word=9.0, bits_per_byte=1.0)

@@ -14,7 +14,7 @@ from retrace.finetuning.method import Method, is_part, save_trained
 from retrace.finetuning.settings import METHODS
 from retrace.hub.pins import Pin
 from retrace.models.heads import Head
-from retrace.publishing.bundle import Address, Published, base_digest, write_pretrained, write_tuned
+from retrace.publishing.bundle import Address, Published, write_pretrained, write_tuned
 from retrace.publishing.load import DESCRIPTION, Tuning, read_description, read_tuned
 from retrace.tasks.question_answering.extractive import KINDS, SpanModel
 from retrace.tasks.question_answering.generative import Generator
@@ -94,7 +94,7 @@ def test_three_lines_load_the_model(tmp_path: Path, family: str, method: str, ch
         published, model, folder = _publish(tmp_path / head, _tuning(method, head, **chosen), pretrained)
         assert published.library == {"lora": "peft", "adapter": "retrace"}.get(method, "transformers")
         found = _loaded(published.lines)
-        assert torch.equal(_answer(found), _answer(model)), head
+        torch.testing.assert_close(_answer(found), _answer(model))
         if head == "classifier":
             assert found.config.id2label == dict(enumerate(CLASSES))
         assert not [path for path in folder.rglob("*") if path.suffix in (".bin", ".py", ".pt") or path.name == SUMS]
@@ -105,7 +105,7 @@ def test_question_matches_come_along(tmp_path: Path, method: str) -> None:
     pretrained = tiny_pretrained(tmp_path / "pretrained")
     published, model, _ = _publish(tmp_path, _tuning(method, "spans", match=True), pretrained)
     assert published.library == "retrace"
-    assert torch.equal(_answer(_loaded(published.lines)), _answer(model))
+    torch.testing.assert_close(_answer(_loaded(published.lines)), _answer(model))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -113,8 +113,7 @@ def test_the_pretrained_model_is_published_as_it_is(tmp_path: Path, family: str)
     pretrained, folder = tiny_pretrained(tmp_path / "pretrained", family), tmp_path / "published"
     published = write_pretrained(pretrained, Address(str(folder)), folder)
     tuned = read_tuned(_tuning("full", "language_model"), pretrained, pretrained)
-    assert torch.equal(_answer(_loaded(published.lines)), _answer(tuned))
-    assert len(base_digest(pretrained)) == 64
+    torch.testing.assert_close(_answer(_loaded(published.lines)), _answer(tuned))
 
 
 PIN = Pin("org/base", "a" * 40)

@@ -17,7 +17,7 @@ from retrace.evaluation.records import BaselineDetails, SeedDetails, TaskDetails
 from retrace.hub.pins import Pin
 from retrace.perplexity.measures import PerplexityReport
 from retrace.publishing.bundle import Address, Published
-from retrace.publishing.card import WORKS, Origin, Trained, eval_results, hub_origin, model_card
+from retrace.publishing.card import WORKS, Origin, Trained, hub_origin, model_card
 from retrace.publishing.load import read_tuning
 from retrace.report.blocks import Cell as TableCell
 from retrace.report.blocks import Table
@@ -87,7 +87,6 @@ def test_the_metadata_names_what_is_known() -> None:
     (result,) = found["model-index"][0]["results"]
     assert result["metrics"] == [{"type": "accuracy", "value": 0.875, "name": "accuracy"}]
     assert result["dataset"]["type"] == "not-on-the-hub"
-    assert eval_results(_model()) == []
 
 
 def test_data_of_the_hub_is_named_with_its_commit_licence_and_authors() -> None:
@@ -102,9 +101,6 @@ def test_data_of_the_hub_is_named_with_its_commit_licence_and_authors() -> None:
     assert "CC BY-SA 3.0 and GFDL. Stephen Merity" in text
     assert "CC BY-SA 4.0. Pranav Rajpurkar" in text
     assert rf"SQuAD 2.0, rajpurkar/squad\_v2 at commit {COMMIT}, config squad\_v2" in text
-    data = {"id": "rajpurkar/squad_v2", "task_id": "squad_v2", "revision": COMMIT}
-    notes = "accuracy, validation[:50%] split, 95% interval 0.8 to 0.95"
-    assert eval_results(_model(origins=origins)) == [{"dataset": data, "value": 0.875, "notes": notes}]
 
 
 def test_what_is_not_known_of_data_is_not_made_up() -> None:

@@ -1,6 +1,5 @@
 """`retrace review` on real repositories of git and DVC, whose reports are written by hand."""
 
-import json
 import math
 import shutil
 import subprocess
@@ -16,7 +15,9 @@ from retrace.core.files import write_json
 from retrace.perplexity.measures import Losses, Sizes, write_documents
 from retrace.results.grid import Kind
 from retrace.results.predictions import LOSSES, PREDICTIONS, write_predictions
-from retrace.review.revision import default_base
+from retrace.review.changes import review as compare
+from retrace.review.revision import Revision, commit_of, default_base
+from retrace.review.text import verdict
 from tests.commands import python, refused, retrace
 from tests.study import RUN, method_of
 from tests.toy import copy_settings
@@ -90,7 +91,15 @@ def _review(*arguments: str, code: int = 0) -> str:
 
 
 def _found(*arguments: str, code: int = 0) -> dict[str, Any]:
-    return json.loads(_review("--json", *arguments, code=code))
+    """What the command finds, as plain values."""
+    _review(*arguments, code=code)
+    found = compare(Revision(commit_of(arguments[1] if arguments else default_base()[0])), Revision())
+    changes = [
+        {**change.place._asdict(), **vars(change), "direction": change.direction, "fall": change.is_fall}
+        for change in found.changes
+    ]
+    moved = {name: [vars(each) for each in getattr(found, name)] for name in ("flags", "params", "runs")}
+    return {"verdict": verdict(found), "failed": found.has_failed, "notes": found.notes, "changes": changes, **moved}
 
 
 def test_nothing_moved_is_one_quiet_line(repository: Repository) -> None:
