@@ -44,7 +44,7 @@ bench: $(BIN)/.dev ## Speed, memory and exactness, an hour or more; PROJECT name
 	python benchmarks/growth.py --project $(PROJECT)
 	cd $(PROJECT) && python $(CURDIR)/benchmarks/noop.py
 	python benchmarks/memory.py
-	python benchmarks/full_size.py
+	python benchmarks/full_size.py --share 16
 	python benchmarks/tokenising.py --project $(PROJECT)
 	python benchmarks/saving.py
 	python benchmarks/hub.py --project $(PROJECT)

@@ -74,7 +74,7 @@ class Same(BlockModelling):
         """Ids and labels (B, T)."""
         ids = torch.full((self.load.batch, self.load.length), 5)
         labels = torch.full_like(ids, -100)
-        labels.view(-1)[: self.load.scored] = 5
+        labels[:, : self.load.scored // self.load.batch] = 5
         for _ in range(self.steps):
             yield LabelledBatch(ids, labels)
 
@@ -106,7 +106,7 @@ def measure(cell: Cell, share: int) -> dict[str, Any]:
     """Train, and say what it took beside what was planned."""
     device = open_device(0, "auto")
     batch = max(1, cell.batch // share)
-    asked = int(MASKED * batch * cell.length)
+    asked = batch * int(MASKED * cell.length)
     load = Load(batch, cell.length, asked, device.bf16, device.attention)
     before = peak_memory()
     with redirect_stdout(sys.stderr):  # progress is no part of the result

@@ -28,7 +28,7 @@ COPIED = ("stages", "retrace", "launch", "params.yaml", "data/params.yaml")
 def main() -> None:
     parser = plain_parser(__doc__)
     parser.add_argument("--project", type=Path, default=ROOT)
-    parser.add_argument("--megabytes", type=int, nargs="+", default=[10, 1000])
+    parser.add_argument("--megabytes", type=int, nargs="+", default=[10, 300])
     arguments = parser.parse_args()
     result = {str(size): grown(arguments.project.resolve(), size) for size in arguments.megabytes}
     write_result("growth", result)

@@ -83,6 +83,15 @@ def test_code_deps_are_the_rooms_that_a_stage_reaches(
     assert deps - rooms == set(), f"{name} reaches none of these"
 
 
+def test_a_module_is_read_in_one_go() -> None:
+    lengths = {
+        path: len(path.read_text().splitlines())
+        for room in ("stages", "retrace")
+        for path in (ROOT / room).rglob("*.py")
+    }
+    assert {path: length for path, length in lengths.items() if length > 400} == {}
+
+
 def test_who_asks_a_model_does_not_wait_for_what_scores_it(graph: grimp.ImportGraph) -> None:
     """The first answer of `retrace predict` takes as long as its imports, without pandas, scikit-learn and plots."""
     reached = graph.find_upstream_modules("retrace.serving.predictor")

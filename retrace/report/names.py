@@ -1,10 +1,13 @@
 """What readers call tasks, methods, baselines and figures, and how figures are printed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from retrace.core.paths import ON_TEST
+from retrace.evaluation.records import Figures, Intervals
 from retrace.report.blocks import figure_text, signed
-from retrace.statistics.scales import SCALES, SHARES, Figure, factor
+from retrace.statistics.scales import SCALES, SHARES, Figure, Legend, factor
+
+Scores = tuple[Figures, Intervals, Figures]  # figures, their intervals, and their standard deviations over seeds
 
 TASKS = {"sst2": ("Reviews", "reviews"), "squad": ("Questions", "questions")}  # title, and noun for the examples
 NOUNS = {"classification": "texts", "question_answering": "questions"}  # for other tasks
@@ -90,3 +93,22 @@ def points(figure: Figure) -> str:
 def p_text(p: float | None) -> str:
     """A p value; a small one as a bound."""
     return "below 0.0001" if p is not None and p < 0.0001 else figure_text(p, 4)
+
+
+def score_rows(names: Iterable[str], legend: Legend, columns: Sequence[Scores]) -> list[tuple[str, ...]]:
+    """A row for each figure: name, unit and the columns' values."""
+    return [
+        (legend[name].name, UNITS.get(legend[name].scale, ""),
+         *(_with_interval(name, legend[name], *column) for column in columns))
+        for name in names
+    ]  # fmt: skip
+
+
+def _with_interval(name: str, figure: Figure, values: Figures, intervals: Intervals, std: Figures) -> str:
+    """A figure, after ± its standard deviation over seeds, in brackets its interval, where these are known."""
+    text = shown(figure, values.get(name))
+    if name in std and figure.scale != "count":
+        text += f" ± {shown(figure, std[name])}"
+    if name in intervals:
+        text += " ({} – {})".format(*(shown(figure, intervals[name][end]) for end in ("low", "high")))
+    return text

@@ -3,7 +3,7 @@
 A row has a plot for each method, from the best to the worst, all on the same axes.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -12,17 +12,18 @@ import pandas as pd
 from markupsafe import Markup
 
 from retrace.core.paths import ON_TEST
-from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, Figures, Intervals
+from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown
 from retrace.report import svg
 from retrace.report.blocks import Fold, Form, Panel, Panels, Section, Table, figure_text
 from retrace.report.names import (
-    UNITS,
+    Scores,
     baseline_name,
     capital,
     digits_of,
     listed,
     method_name,
     p_text,
+    score_rows,
     shown,
     shown_factor,
     shown_signed,
@@ -30,12 +31,11 @@ from retrace.report.names import (
 from retrace.report.results import Curve, Task, curve_of, thinned
 from retrace.report.svg import Axes, Percent
 from retrace.statistics.comparisons import MODELS_DIFFER, MODELS_TIE
-from retrace.statistics.scales import CURVES, Figure, Legend
+from retrace.statistics.scales import CURVES
 
 T = TypeVar("T")
 Drawn = tuple[Sequence[Markup], str]  # what a plot shows, and the same in words
 Draw = Callable[[str], Drawn]  # by method
-Scores = tuple[Figures, Intervals, Figures]  # figures, their intervals, and their standard deviations over seeds
 
 CHOSEN_BY = (
     "These figures are of the validation set, whose loss chose the epoch unless the settings keep the last one. Those "
@@ -358,25 +358,6 @@ def _scores(task: Task) -> Fold:
     notes = [f"{name}: {said}." for name, said in task.details.notes.items()]
     table = Table(header, score_rows(names, legend, columns), label=f"Scores {task.name}")
     return Fold("Every score", f"{len(names)} of them", [note, table, f"Epochs kept, by seed: {kept}.", *notes])
-
-
-def score_rows(names: Iterable[str], legend: Legend, columns: Sequence[Scores]) -> list[tuple[str, ...]]:
-    """A row for each figure: name, unit and the columns' values."""
-    return [
-        (legend[name].name, UNITS.get(legend[name].scale, ""),
-         *(_with_interval(name, legend[name], *column) for column in columns))
-        for name in names
-    ]  # fmt: skip
-
-
-def _with_interval(name: str, figure: Figure, values: Figures, intervals: Intervals, std: Figures) -> str:
-    """A figure, after ± its standard deviation over seeds, in brackets its interval, where these are known."""
-    text = shown(figure, values.get(name))
-    if name in std and figure.scale != "count":
-        text += f" ± {shown(figure, std[name])}"
-    if name in intervals:
-        text += " ({} – {})".format(*(shown(figure, intervals[name][end]) for end in ("low", "high")))
-    return text
 
 
 def _classes(task: Task) -> Fold:
