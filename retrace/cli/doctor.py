@@ -140,7 +140,8 @@ def _locks() -> Iterator[Finding]:
     """Which runs are in progress here, and which ones DVC takes to be."""
     runs = running()
     for run in runs:
-        yield Finding("locks", f"{run.path.stem} runs as process {run.process} of {run.host or 'another machine'}")
+        where = f" as process {run.process} of {run.host}" if run.process else ""  # it is about to say so
+        yield Finding("locks", f"{run.path.stem} runs{where}")
     if (found := holder(Path(".dvc/tmp/lock"))) is not None:
         yield Finding("locks", f"DVC works here as process {found.process}")
     if fault := lock_fault():

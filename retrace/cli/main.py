@@ -19,7 +19,7 @@ COMMANDS = {
     "check": ("check", "check params.yaml and data/params.yaml without running anything"),
     "demo": ("predict", "a page on this machine on which all trained models answer"),
     "doctor": ("doctor", "what is wrong with this checkout, and the command that fixes it"),
-    "memory": ("estimates", "memory of an update: estimated, and by a published formula"),
+    "memory": ("estimates", "memory of an update: an estimate beside a published formula"),
     "needs": ("estimates", "disk and memory that the runs of params.yaml take"),
     "parameters": ("estimates", "count the parameters of a model, by name"),
     "plan": ("estimates", "memory and time of a pretraining run, before it is run"),

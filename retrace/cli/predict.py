@@ -26,7 +26,7 @@ def predict(
     task: Annotated[str, typer.Argument(help="sst2, squad or a further task")],
     texts: Annotated[list[str] | None, typer.Argument(help="texts to classify; default: standard input")] = None,
     passage: Annotated[Path | None, typer.Option(help="a file with a passage")] = None,
-    question: Annotated[list[str], typer.Option(help="questions on the passage")] = [],  # noqa: B006
+    question: Annotated[list[str], typer.Option(help="on the passage; may be repeated")] = [],  # noqa: B006
     method: Annotated[str | None, Of] = None,
     seed: Annotated[int | None, Of] = None,
     ensemble: Annotated[bool, Ensemble] = False,

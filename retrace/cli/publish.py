@@ -83,7 +83,7 @@ def publish(
     _list(folder, trained)
     if push:
         if address.base and stored_digest(address.base, BASE_WEIGHTS) != file_digest(start / BASE_WEIGHTS):
-            raise InputError(f"--base: {address.base} is not {start} as retrace publish sends it; publish that first")
+            raise InputError(f"--base: {address.base} has other weights than {start}; publish these first")
         message = f"{trained.name} of Retrace at {commit}"
         pin, is_new = upload(folder, address.repository, address.branch, private, message, OURS)
         print(f"published as {pin}" if is_new else f"nothing new: {pin} has all of this already")

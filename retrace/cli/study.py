@@ -104,7 +104,7 @@ def record(
 ) -> None:
     """Add finished runs to studies/NAME/records.yaml, with their figures, commit, date and machine.
 
-    They must not have had uncommitted changes when they began. `retrace records > docs/records.md` then updates the
+    Each must have begun without uncommitted changes. `retrace records > docs/records.md` then updates the
     page.
     """
     from retrace.study.records import BUDGETS, RECORDS, add_entry, read_entry
@@ -120,7 +120,7 @@ def record(
 def records() -> None:
     """Print what was reached with fixed budgets, run by run, as Markdown: docs/records.md.
 
-    `retrace study record` adds a finished run.
+    `retrace study record` adds finished runs.
     """
     from retrace.study.records import records_page
 

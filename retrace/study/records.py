@@ -33,7 +33,7 @@ from retrace.study.published import RESULT, STUDIES, StudyResult
 RECORDS, ORIGIN = Path("records.yaml"), Path("reports/origin.json")
 BUDGETS = {"two-cores": ("Two cores, two hours", 2.0), "one-gpu": ("One GPU, thirty minutes", 0.5)}  # title, hours
 LEAST_SEEDS = 3
-DIGITS = 2  # after the point, where a run has as many
+DIGITS = 2  # after the point
 FIGURES = {  # the data, the key of the figure, what it is
     "sst2": ("SST-2", "accuracy", accuracy.FIGURES["accuracy"]),
     "squad": ("SQuAD v1.1", "f1", squad_v2.FIGURES["f1"]),
@@ -106,12 +106,12 @@ class Records:
 
 @dataclass(frozen=True)
 class Standing:
-    """A run's figure compared with the best one before it."""
+    """A run's figure compared with the last record before it."""
 
     before: int | None  # index of that run; None for the first run
     p: float | None  # corrected; None where there is no test
     said: str
-    is_best: bool  # whether it is the best so far
+    is_record: bool  # the first run is one too
 
 
 def read_records(path: Path) -> Sequence[Entry]:
@@ -123,7 +123,7 @@ def read_records(path: Path) -> Sequence[Entry]:
 
 
 def standings(entries: Sequence[Entry]) -> list[dict[str, Standing]]:
-    """Each run's figures compared with the best ones before them.
+    """Each run's figures compared with the last records before them.
 
     A run is a record in a figure where it is better by Welch's t-test (1947) over seeds, two-sided, with Holm's
     correction for the figures that are tested at once.
@@ -135,7 +135,7 @@ def standings(entries: Sequence[Entry]) -> list[dict[str, Standing]]:
         tested = {name: p for name, p in tests.items() if p is not None}
         tests |= dict(zip(tested, holm(list(tested.values())), strict=True))
         found.append({name: _standing(name, entry, entries, best.get(name), tests.get(name)) for name in FIGURES})
-        best |= {name: place for name, of in found[-1].items() if of.is_best}
+        best |= {name: place for name, of in found[-1].items() if of.is_record}
     return found
 
 
@@ -161,7 +161,7 @@ def _test(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
 
 
 def read_entry(study: str, change: str, runs: Mapping[str, Path]) -> Entry:
-    """The entry of finished runs of a study, from a seed each.
+    """The entry of a study's finished runs, one for each seed.
 
     `runs` has the folder of each, which holds its `reports`, by its command. Raises InputError where a run is
     unfinished, small, over the budget or not of a commit, or where there are fewer than three seeds.
@@ -186,7 +186,7 @@ def read_entry(study: str, change: str, runs: Mapping[str, Path]) -> Entry:
     if len(commits) > 1:
         raise InputError(f"{study}: the runs are of several commits, {' and '.join(sorted(commits))}; run all again")
     if len(runs) < LEAST_SEEDS:
-        raise InputError(f"{study}: {len(runs)} of {LEAST_SEEDS} seeds or more")
+        raise InputError(f"{study}: {len(runs)} seeds are too few; expected {LEAST_SEEDS} or more")
     (commit,) = commits
     times = ", ".join(map(duration, seconds))
     return Entry(
@@ -265,9 +265,9 @@ def _title(name: str) -> str:
 
 
 def _runs_table(entries: Sequence[Entry], stood: Sequence[Mapping[str, Standing]]) -> Table:
-    """A row for each run, the best so far in bold; or one that says that there is none."""
+    """A row for each run, the last record of each figure in bold; or one that says that there is no run."""
     header = ("run", "commit", "date", *map(_title, FIGURES))
-    best = {name: place for place, of in enumerate(stood, 1) for name, each in of.items() if each.is_best}
+    best = {name: place for place, of in enumerate(stood, 1) for name, each in of.items() if each.is_record}
     rows = [
         (str(i), entry.commit[:7], entry.date, *(Cell(entry.text(name), bold=best[name] == i) for name in FIGURES))
         for i, entry in enumerate(entries, 1)

@@ -149,6 +149,7 @@ CLASHES: tuple[tuple[Any, ...], ...] = (
     ({"sst2.epochs": True}, "params.yaml: sst2.epochs: true is not allowed; expected a whole number above 0"),
     ({"sample.questioned": 5601}, "data/params.yaml: sample.questioned: 5601 is not allowed; expected at most art"),
     ({"files.text": "elsewhere"}, "data/params.yaml: files.text: 'elsewhere' is not allowed; expected a folder in"),
+    ({"files.squad.folder": "x"}, "data/params.yaml: files.squad.folder: 'x' is not allowed; expected a folder in"),
     ({"files.text": "data/own/../x"}, "data/params.yaml: files.text: 'data/own/../x' is not allowed; expected a fol"),
     ({"files.squad.test": "dev-v2.0.json"}, "data/params.yaml: files.squad.test: 'dev-v2.0.json' is not allowed; exp"),
     ({"hub.text.config": "../../x"}, "data/params.yaml: hub.text.config: '../../x' is not allowed; expected a name wi"),

@@ -67,7 +67,7 @@ def _publish(
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_published_model_predicts_what_was_recorded(tmp_path: Path, hub: LocalHub, case: str) -> None:
-    """Bit for bit, for each method and task, whole or as an adapter onto the published pretrained model."""
+    """Up to rounding, for each method and task, whole or as an adapter onto the published pretrained model."""
     settings, tasks, methods = CASES[case]
     project = copy_project(tmp_path / "project", git=True)
     for key, value in settings.items():

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ from tests.toy import ROOT, Project, copy_settings
 OUT = {"path": "models/a", "hash": "md5", "md5": "0123456789abcdef0123456789abcdef", "size": 5}
 HOLDS = (
     "import sys, time; from pathlib import Path; from retrace.core.guard import take\n"
-    "lock = take(Path('.retrace/locks/pretrain.lock')); time.sleep(60)  # as stages.pretrain"
+    "lock = take(Path('.retrace/locks/pretrain.lock')); print(flush=True); time.sleep(60)"
 )
 
 
@@ -98,6 +99,19 @@ def test_an_rwlock_holds_dvc_up_unless_a_dvc_works_or_is_gone(checkout: Project,
             assert said in _fixed("locks", "retrace check")
         assert _wrong() == []
         other.kill()
+
+
+def test_a_run_in_progress_is_named(checkout: Project) -> None:
+    with subprocess.Popen([sys.executable, "-c", HOLDS], stdout=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        run.stdout.readline()
+        found = [
+            each["found"]
+            for each in json.loads(retrace("doctor", "--json").out)["findings"]
+            if each["check"] == "locks"
+        ]
+        run.kill()
+    assert found == [f"pretrain runs as process {run.pid} of {socket.gethostname()}"]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_every_named_file_is_copied_as_its_split(named: dict[str, Any], expected
         ({"split": 0.8}, "squad.split: 0.8 is not allowed; expected either dev or split"),
     ],
 )
-def test_a_test_file_that_chooses_or_trains_is_refused(settings: dict[str, Any], message: str) -> None:
+def test_files_that_do_not_fit_together_are_refused(settings: dict[str, Any], message: str) -> None:
     files = {"text": "t"} | TASKS | {"squad": TASKS["squad"] | settings}
     with pytest.raises(InputError, match=f"files.{message}"):
         build(FilesSettings, {"files": files}, "files")

@@ -91,9 +91,12 @@ def _review(*arguments: str, code: int = 0) -> str:
 
 
 def _found(*arguments: str, code: int = 0) -> dict[str, Any]:
-    """What the command finds, as plain values."""
-    _review(*arguments, code=code)
-    found = compare(Revision(commit_of(arguments[1] if arguments else default_base()[0])), Revision())
+    """What the command finds, as plain values; its own words name the same base and verdict."""
+    said = _review(*arguments, code=code)
+    commit = commit_of(arguments[1] if arguments else default_base()[0])
+    found = compare(Revision(commit), Revision())
+    assert commit[:10] in said
+    assert f"**{verdict(found)}.**" in said
     changes = [
         {**change.place._asdict(), **vars(change), "direction": change.direction, "fall": change.is_fall}
         for change in found.changes
