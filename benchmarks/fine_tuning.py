@@ -6,8 +6,8 @@ sentences once at the examples' learning rate and once at the best of a few. On 
 compared, since a model learns nothing there in so short a time: on the same windows, and on those of `run_qa`, which
 trains on every window of a passage, where the preset `real` has one of 128 tokens a question.
 
-Last result: 793 sentences a second beside 233, accuracy 0.790 beside 0.781 at the Trainer's best rate; 115 windows a
-second beside 74 of the same, 115 questions a second beside 30, on two cores (fine_tuning.json).
+Last result: 863 sentences a second beside 241, accuracy 0.805 beside 0.800 at the Trainer's best rate; 107 windows a
+second beside 80 of the same, 107 questions a second beside 30, on two cores (fine_tuning.json).
 
     python benchmarks/fine_tuning.py --project FOLDER   # a clone with SST-2 and SQuAD, after `dvc repro pretrain`
 """

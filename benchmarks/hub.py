@@ -3,7 +3,7 @@
 The project's data/params.yaml names the files. A hub on loopback serves the same data, as parquet; both stages are run
 once and then in turn, seven times.
 
-Last result: 1.78 s beside 0.93 s, WikiText-2, SST-2 and SQuAD v1.1 (hub.json).
+Last result: 11.4 s beside 9.6 s, WikiText-2, SST-2 and SQuAD v1.1 (hub.json).
 
     python benchmarks/hub.py --project FOLDER
 """

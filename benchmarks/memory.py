@@ -7,7 +7,7 @@ tuned, so that the libraries are in memory. The sizes are such that tensors outw
 
 Last, two processes share a model (FSDP), and what each held is set beside what `retrace plan --sharded` says.
 
-Last result: within 1.5% of what tensors held; two processes that share a model, 0.4% (memory.json).
+Last result: within 1.0% of what tensors held; two processes that share a model, 0.6% (memory.json).
 
     python benchmarks/memory.py                  # about five minutes; writes memory.json
 """

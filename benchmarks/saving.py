@@ -3,7 +3,7 @@
 Random weights of full-size shapes, after one update, five checkpoints each; medians.
 
 Last result: a frozen Llama of 154 million weights 0.04 MiB, LoRA on it 13.1 MiB, all of BERT-base 1,671 MiB, for which
-training waits 1 ms, 13 ms and 1.6 s (saving.json, with other work on the cores).
+training waits 1 ms, 8 ms and 0.1 s (saving.json).
 
     python benchmarks/saving.py    # two minutes
 """

@@ -2,7 +2,7 @@
 
 Both sides run in turn, five times, on the same cores and with the project's own tokenizer.
 
-Last result: WikiText-2 at 0.87 to 0.97 times the speed of the bare call, four runs.
+Last result: WikiText-2 at 0.73 times the speed of the bare call.
 
     python benchmarks/tokenising.py                    # the sample, after `dvc repro`
     python benchmarks/tokenising.py --project FOLDER   # another clone, such as one with WikiText-2
