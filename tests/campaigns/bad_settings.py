@@ -75,6 +75,8 @@ def settings_cases(draw: Random) -> Iterator[Case]:
         last = key.name.rpartition(".")[2]
         at = draw.randrange(len(last))
         missing = [] if key.has_default else [f"{file}: {key.name} is missing"]
+        if key.name in ("files.sst2.dev", "files.squad.dev"):  # null by default, which goes with a split only
+            missing = [f"{file}: {key.name[:-3]}split: null is not allowed; expected either dev or split"]
         misspelt = f"{key.name[: -len(last)]}{last[:at]}q{last[at:]}"
         if _is_there(key.name):
             yield _case("removed", {key.name: _GONE}, *missing)
