@@ -74,14 +74,16 @@ def in_turn(seeds: Sequence[int], rates: Mapping[str, tuple[str, float | None]])
     }
 
 
-def seconds_in_turn(sides: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each call of each side."""
+def seconds_in_turn(
+    sides: Mapping[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, list[float]]:
+    """Seconds of each call of each side, by a clock."""
     found: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(rounds):
         for name, call in sides.items():
-            began = time.perf_counter()
+            began = clock()
             call()
-            found[name].append(time.perf_counter() - began)
+            found[name].append(clock() - began)
     return found
 
 
