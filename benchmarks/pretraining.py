@@ -98,14 +98,20 @@ def trainer(arguments: argparse.Namespace) -> dict[str, float]:
 
 
 def encoded_lines(part: str, longest: int) -> list[list[int]]:
-    """The text's lines as token ids with [CLS] and [SEP]."""
+    """The text's lines as token ids with [CLS] and [SEP].
+
+    WikiText's `<unk>` is [UNK], as in Retrace's blocks. Spelt out, it would be 16% of the tokens, and easy to guess for
+    a model that was trained on such lines.
+    """
     from retrace.core.paths import running_text
     from retrace.datasets.text import read_documents, text_path
+    from retrace.tokens.tokenizer import load_tokenizer
     from stages import pretrain
 
     documents = read_documents(text_path(running_text(source()), part))
     lines = [line for document in documents for line in document.splitlines()]
-    return fast_tokenizer(pretrain.TOKENIZER)(lines, truncation=True, max_length=longest).input_ids
+    encoded = load_tokenizer(pretrain.TOKENIZER).encode_documents([line for line in lines if line.strip()])
+    return [[*ids[: longest - 1], ids[-1]] for ids in encoded]
 
 
 def validation_losses(model: Any) -> dict[str, float]:

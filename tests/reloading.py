@@ -58,19 +58,14 @@ def predicted(model: Any, task_name: str) -> list[Row]:
 
 def _found(pairs: list[str]) -> Iterator[dict[str, Any]]:
     for repository, cell in zip(pairs[::2], pairs[1::2], strict=True):
-        names = load(repository)
-        task = cell.split("/")[0]
+        names, task = load(repository), cell.split("/")[0]
         kind = "question_answering" if task == "squad" else "classification"
         expected = kept_epoch(read_epochs(PREDICTIONS / cell, kind)).rows
         # Parquet's types are those of all epochs: where one answer has no start, all starts are floats.
         rows = pd.DataFrame(predicted(names["model"], task)).astype(expected.dtypes)
         same_tokens = names["tokenizer"]("an ale")["input_ids"] == load_tokenizer(PRETRAINED).encode("an ale").ids
-        yield {
-            "repository": repository,
-            "rows": len(rows),
-            "equal": _agree(rows, expected),
-            "same_tokens": same_tokens,
-        }
+        equal = _agree(rows, expected)
+        yield {"repository": repository, "rows": len(rows), "equal": equal, "same_tokens": same_tokens}
 
 
 def _agree(rows: pd.DataFrame, expected: pd.DataFrame) -> bool:

@@ -111,13 +111,10 @@ def _local(tensor: Tensor) -> Tensor:
 def main(path: Path) -> None:
     device = tiny_device()
     runs = {case: run(case, device) for case in CASES}
-    sizes = {"muon": _gathered(held("muon", device), device), "adamw": _gathered(held("adamw", device), device)}
-    same = _gathered(goes_there_and_back(device), device)
-    digests = stepped()
+    sizes = {kind: _gathered(held(kind, device), device) for kind in ("muon", "adamw")}
+    found = {"runs": runs, "held": sizes, "same": _gathered(goes_there_and_back(device), device), "stepped": stepped()}
     if device.is_main:
-        path.write_text(
-            json.dumps({"runs": runs, "held": sizes, "same": same, "sharded": device.sharded, "stepped": digests})
-        )
+        path.write_text(json.dumps({**found, "sharded": device.sharded}))
 
 
 def _gathered(value: float, device: Device) -> list[float]:

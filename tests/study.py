@@ -1,13 +1,11 @@
 """A study in a folder of its own, its reports written by hand: one task, one method from two seeds, nothing trained."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from ruamel.yaml import YAML
 from safetensors.numpy import save_file
 
 from retrace.core.files import write_json, write_text
@@ -79,44 +77,40 @@ def details_of(
         seeds = {seed: {"epoch": 1, "figures": values, "intervals": {}, "before": before.get(seed, {})}
                  for seed, values in of["seeds"].items()}  # fmt: skip
         found[name] = method_of(of["mean"], seeds, of.get("intervals", {}), of.get("std", {}))
+    majority = {"figures": baseline, "intervals": {"accuracy": ends}}
+    return Details.from_json({"sst2": _task_of(scales, found, majority)})
+
+
+def _task_of(scales: dict[str, str], methods: dict[str, Any], majority: dict[str, Any], *headlines: str) -> Any:
     legend = {name: {"scale": scale, "better": "higher", "name": name} for name, scale in scales.items()}
     legend["validation_loss"] = {"scale": "loss", "better": "lower", "name": "validation loss"}
-    baselines = {"majority": {"figures": baseline, "intervals": {"accuracy": ends}}}
-    task = {"headlines": [], "legend": legend, "comparisons": [], "baselines": baselines, "methods": found}
-    return Details.from_json({"sst2": task})
+    baselines = {"majority": majority}
+    return {
+        "headlines": [*headlines], "legend": legend, "comparisons": [], "baselines": baselines, "methods": methods,
+    }  # fmt: skip
 
 
 def method_of(
     figures: dict[str, float], seeds: dict[str, Any], intervals: dict[str, Any], std: dict[str, float], **more: Any
 ) -> dict[str, Any]:
     """What scores.json says of a method that answers questions, or of one for which `more` has another breakdown."""
-    found = {
-        "figures": figures,
-        "std": std,
-        "intervals": intervals,
-        "intervals_of": "both",
-        "groups": {},
-        "seeds": seeds,
-    }
-    return found | (more or {"answered": 1, "answerable": 1, "questions": 1, "threshold_curve": {}})
+    more = more or {"answered": 1, "answerable": 1, "questions": 1, "threshold_curve": {}}
+    found = {"figures": figures, "std": std, "intervals": intervals, "seeds": seeds}
+    return {**found, "intervals_of": "both", "groups": {}, **more}
 
 
 def cell_of(
     verdict: str, scale: str, printed: str | None = None, shown: str | None = None, **values: Any
 ) -> ComparedCell:
     """A cell of a compared table."""
-    return ComparedCell(
-        verdict=Verdict(verdict), scale=scale, printed=printed, shown=shown,
-        **{"published": None, "reproduced": None, **values},
-    )  # fmt: skip
+    values = {"published": None, "reproduced": None, **values}
+    return ComparedCell(verdict=Verdict(verdict), scale=scale, printed=printed, shown=shown, **values)
 
 
 def write_study(folder: Path) -> None:
     """Write all that the study's stage reads."""
-    for name, content in (("params", PARAMS), ("published", PUBLISHED)):
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / f"{name}.yaml").open("w", encoding="utf-8") as file:
-            YAML().dump(content, file)
+    write_json(folder / "params.yaml", PARAMS)  # json is YAML too
+    write_json(folder / "published.yaml", PUBLISHED)
     _write_data(folder / "data")
     for seed in (1, 2):
         _write_predictions(folder / f"predictions/mood/full/{seed}")
@@ -140,7 +134,7 @@ def _write_predictions(folder: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows), folder / "predictions.parquet")
     losses = [{"epoch": epoch, "training_loss": (epoch and 0.5) or None, "validation_loss": 0.7 - 0.1 * epoch,
                "kept": epoch == 1} for epoch in (0, 1)]  # fmt: skip
-    write_text(folder / "losses.json", json.dumps(losses))
+    write_json(folder / "losses.json", losses)
     write_json(folder / "updates.json", [[20, 0.6], [40, 0.5]])
 
 
@@ -149,16 +143,12 @@ def _write_scores(reports: Path) -> None:
     seeds = {seed: {"epoch": 1, "figures": of, "intervals": {"accuracy": ends}, "before": {"accuracy": 0.25}}
              for seed, of in SEEDS.items()}  # fmt: skip
     classes = {name: {"precision": 0.5, "recall": 0.25, "f1": 0.75, "examples": 1} for name in ("bad", "good")}
-    group = {"examples": 2, "figures": {"accuracy": 0.5}, "intervals": {}}
-    method = method_of(
-        MEAN, seeds, {"accuracy": ends}, {name: SEEDS["2"][name] - MEAN[name] for name in MEAN},
-        confusion=[[1, 0], [0, 1]], classes=classes, reliability={},
-    ) | {"groups": {"length": {"1–4 words": group}}}  # fmt: skip
-    legend = {name: {"scale": "fraction", "better": "higher", "name": name} for name in MEAN}
-    legend["validation_loss"] = {"scale": "loss", "better": "lower", "name": "validation loss"}
+    std = {name: SEEDS["2"][name] - MEAN[name] for name in MEAN}
+    more = {"confusion": [[1, 0], [0, 1]], "classes": classes, "reliability": {}}
+    groups = {"length": {"1–4 words": {"examples": 2, "figures": {"accuracy": 0.5}, "intervals": {}}}}
+    method = method_of(MEAN, seeds, {"accuracy": ends}, std, **more, groups=groups)
     majority = {"figures": {"accuracy": 0.5}, "intervals": {"accuracy": {"low": 0.4, "high": 0.6}}}
-    task = {"headlines": ["accuracy"], "legend": legend, "comparisons": [], "baselines": {"majority": majority},
-            "methods": {"full": method}}  # fmt: skip
+    task = _task_of(dict.fromkeys(MEAN, "fraction"), {"full": method}, majority, "accuracy")
     write_json(reports / "scores.json", {"mood": task})
     curve = [f"full,{seed},{epoch},{'' if epoch == 0 else 0.5},0.7,0.75" for seed in (1, 2) for epoch in (0, 1)]
     header = "method,seed,epoch,training_loss,validation_loss,accuracy"

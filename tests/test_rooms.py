@@ -9,7 +9,6 @@ from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ("sample", "files", "hub")  # of which params.yaml's `data` chooses one
-SEVEN = {"tokenize", "pretrain", "perplexity-eval", "finetune-sst2", "finetune-squad", "evaluate", "report"}
 # Rooms of which a stage depends on one file or folder: the plug-in that it loads, its kind of task.
 FAMILY, METHOD = "retrace/families/${family}.py", "retrace/methods/${item.method}.py"
 PARTS = {
@@ -72,24 +71,17 @@ def _room(module: str) -> str | None:
 
 
 @pytest.mark.parametrize(("name", "script", "deps"), STAGES, ids=[name for name, *_ in STAGES])
-def test_code_deps_are_the_rooms_that_a_stage_reaches(
-    graph: grimp.ImportGraph, name: str, script: str, deps: set[str]
-) -> None:
+def test_code_deps_are_the_rooms_that_a_stage_reaches(graph, name: str, script: str, deps: set[str]) -> None:
     loaded = {plugin for package in LOADED.get(name.rpartition("/")[2], []) for plugin in graph.find_children(package)}
     start = {script, *loaded}
     reached = start.union(*(graph.find_upstream_modules(module) for module in start))
     rooms = {_room(module) for module in reached} - {None}
-    assert rooms - deps == set(), f"{name} lacks these deps"
-    assert deps - rooms == set(), f"{name} reaches none of these"
+    assert rooms == deps, name
 
 
 def test_a_module_is_read_in_one_go() -> None:
-    lengths = {
-        path: len(path.read_text().splitlines())
-        for room in ("stages", "retrace")
-        for path in (ROOT / room).rglob("*.py")
-    }
-    assert {path: length for path, length in lengths.items() if length > 400} == {}
+    paths = [path for room in ("stages", "retrace") for path in (ROOT / room).rglob("*.py")]
+    assert [path for path in paths if len(path.read_text().splitlines()) > 400] == []
 
 
 def test_who_asks_a_model_does_not_wait_for_what_scores_it(graph: grimp.ImportGraph) -> None:
@@ -99,9 +91,7 @@ def test_who_asks_a_model_does_not_wait_for_what_scores_it(graph: grimp.ImportGr
     assert sorted(module for module in reached if module.startswith(slow)) == []
 
 
-def test_the_pipeline_has_its_seven_stages_and_each_its_launcher() -> None:
-    file = YAML(typ="safe").load(ROOT / "dvc.yaml")
-    assert set(file["stages"]) == SEVEN
-    for name, stage in file["stages"].items():
+def test_each_stage_has_its_launcher() -> None:
+    for name, stage in YAML(typ="safe").load(ROOT / "dvc.yaml")["stages"].items():
         processes = "${run}" if "retrace/compute" in stage["deps"] else "${run_single}"  # else each would do all of it
         assert stage["cmd"].startswith(f"{processes} stages.{name.replace('-', '_')}")

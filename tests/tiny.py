@@ -10,6 +10,7 @@ import torch
 from transformers import PreTrainedConfig
 
 from retrace.compute.device import Device, open_device
+from retrace.core.files import write_text
 from retrace.core.paths import questions_path, sentences_path
 from retrace.datasets.examples import write_task
 from retrace.models.heads import make_config, make_model
@@ -55,9 +56,7 @@ def tiny_sentences(data: Path, lines: Sequence[str]) -> Path:
     """A data source whose SST-2 has these lines, header first, for training and validation alike."""
     write_task(data / "classification" / "sst2", ("negative", "positive"), {})
     for part in ("train", "dev"):
-        path = sentences_path(data / "source", part)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join(lines) + "\n")
+        write_text(sentences_path(data / "source", part), "\n".join(lines) + "\n")
     return data / "source"
 
 
@@ -70,10 +69,9 @@ def tiny_questions(data: Path, context: str, answers: Mapping[str, str]) -> Path
     for asked, text in answers.items():
         found = [{"text": text, "answer_start": context.index(text)}] if text else []
         qas.append({"id": asked, "question": asked, "answers": found})
+    document = {"data": [{"title": "T", "paragraphs": [{"context": context, "qas": qas}]}]}
     for part in ("train", "dev"):
-        path = questions_path(data / "source", part)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"data": [{"title": "T", "paragraphs": [{"context": context, "qas": qas}]}]}))
+        write_text(questions_path(data / "source", part), json.dumps(document))
     return data / "source"
 
 

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,7 @@ from tests import warm
 ROOT = Path(__file__).parents[1]
 TIMEOUT = 480  # seconds for one command, on a machine that has other things to do
 
-SAMPLE = {
-    "seed": 1, "articles": 144, "reviews": 60, "questioned": 24, "held_out_articles": 24, "held_out_reviews": 20,
-}  # fmt: skip
+SAMPLE = {"seed": 1, "articles": 144, "reviews": 60, "questioned": 24, "held_out_articles": 24, "held_out_reviews": 20}
 TOY: dict[str, dict[str, Any]] = {
     "tokenizer": {"vocab_size": 400},
     "model": {"hidden_size": 32, "layers": 2, "heads": 2, "intermediate_size": 64, "max_positions": 128},
@@ -58,10 +58,8 @@ class Project:
             if environment.get("RETRACE_RUN", "python") == "python":  # DVC's stages too
                 environment["RETRACE_RUN"] = " ".join(warm.COMMAND)
             command = _warm(*command)
-        pipe = subprocess.PIPE
-        return subprocess.Popen(
-            command, cwd=self.folder, env=environment, stdin=stdin, stdout=pipe, stderr=pipe, text=True
-        )
+        options: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(command, cwd=self.folder, env=environment, stdin=stdin, **options)
 
     def stage(self, module: str, *arguments: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
         """Run a stage, or a module of `retrace`."""
@@ -84,13 +82,10 @@ class Project:
         """Write values, by dotted key, into params.yaml and data/params.yaml."""
         for file in {file_of(key) for key in values}:
             params = _yaml().load(self.folder / file)
-            for key, value in values.items():
+            for key in values:
                 if file_of(key) == file:
                     *above, last = key.split(".")
-                    place = params
-                    for name in above:
-                        place = place[name]
-                    place[last] = value
+                    reduce(getitem, above, params)[last] = values[key]
             _yaml().dump(params, self.folder / file)
 
     def commit(self, message: str) -> None:
@@ -112,10 +107,8 @@ def copy_project(folder: Path, git: bool = False) -> Project:
 
 def copy_as_it_is(folder: Path) -> Project:
     """Copy the files that belong to the project, without results."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    for name in filter(None, listed.stdout.split("\0")):
+    listed = subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, text=True)
+    for name in filter(None, listed.split("\0")):
         source, target = ROOT / name, folder / name
         is_made = name.endswith("dvc.lock") or (name.startswith("reports/") and not name.endswith(".gitkeep"))
         if source.is_file() and not is_made:

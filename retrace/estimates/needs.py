@@ -48,6 +48,11 @@ class Planned:
     is_done: bool = False
 
     @property
+    def peak(self) -> int:
+        """Bytes of tensors at most; on a CPU, a body that stays frozen is loaded in float32 before it is rounded."""
+        return max(self.needs.peak, 0 if torch.cuda.is_available() else FLOAT * self.needs.parameters)
+
+    @property
     def saved(self) -> int:
         """Bytes of the weights that it saves, which are those that it trains."""
         return self.needs.gradients
@@ -70,17 +75,17 @@ def require_room(params: Mapping[str, Any]) -> Iterator[str]:
     if not runs:
         return
     disk, free = _disk(runs), shutil.disk_usage(".").free
-    largest = max(runs, key=lambda run: run.needs.peak)
+    largest = max(runs, key=lambda run: run.peak)
     available, whole, place = _memory()
     yield f"needs: about {size(disk)} of disk for models and states; {size(free)} are free"
     yield (
-        f"needs: about {size(largest.needs.peak)} of memory for the tensors of {largest.name} on one device; "
+        f"needs: about {size(largest.peak)} of memory for the tensors of {largest.name} on one device; "
         f"{size(available)} of {size(whole)} are free {place}"
     )
     is_shared = _is_fsdp() or bool(os.environ.get("RETRACE_LAUNCH"))  # then one device need not hold it all
-    if largest.needs.peak > whole and not is_shared:
+    if largest.peak > whole and not is_shared:
         raise InputError(
-            f"{largest.name}: it needs about {size(largest.needs.peak)} of memory; {size(whole)} {place}; "
+            f"{largest.name}: it needs about {size(largest.peak)} of memory; {size(whole)} {place}; "
             "RETRACE_MICRO_BATCH and RETRACE_ACTIVATION_CHECKPOINTING take less"
         )
     if disk > 2 * free:

@@ -7,9 +7,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import numpy as np
-from safetensors.numpy import save
-
 from retrace.core.files import read_json
 from retrace.datasets.card import count_questions
 from retrace.hub.checkpoint import copy_checkpoint
@@ -18,10 +15,11 @@ from retrace.models import heads  # noqa: F401 - which takes seconds, and more m
 from retrace.tokens.tokenizer import load_tokenizer
 from tests.campaigns.bad_files import DEEP, LONG, WORDS, line_faults, read_task, sentence
 from tests.campaigns.cases import Case, Content, Fault, cases_of
+from tests.hub.content.models import BERT, published_models
 
 NUMBERS = "1" * 5000
-HELD_OUT = {"data": [{"paragraphs": [{"context": "Ada did.", "qas": [
-    {"id": "dev", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 0}]}]}]}]}  # fmt: skip
+ASKED = {"id": "dev", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 0}]}
+HELD_OUT = {"data": [{"paragraphs": [{"context": "Ada did.", "qas": [ASKED]}]}]}
 
 
 def question_cases(draw: Random) -> Iterator[Case]:
@@ -30,86 +28,69 @@ def question_cases(draw: Random) -> Iterator[Case]:
     chosen = draw.randrange(count)
     name = f"question q{chosen}"
 
-    def document() -> dict[str, Any]:
-        qas = []
-        for number in range(count):
-            words = [WORDS[number], *draw.choices(WORDS, k=3)]
-            answer = {"text": words[0], "answer_start": 4}
-            qas.append((f"The {' '.join(words)} .", {"id": f"q{number}", "question": "What?", "answers": [answer]}))
-        return {"data": [{"title": "T", "paragraphs": [{"context": text, "qas": [qa]} for text, qa in qas]}]}
+    qas = []
+    for number in range(count):
+        words = [WORDS[number], *draw.choices(WORDS, k=3)]
+        qa = {"id": f"q{number}", "question": "What?", "answers": [{"text": words[0], "answer_start": 4}]}
+        qas.append({"context": f"The {' '.join(words)} .", "qas": [qa]})
+    right = {"data": [{"title": "T", "paragraphs": qas}]}
 
-    right = document()
-
-    def written(change: Callable[..., object]) -> tuple[bytes, list[str]]:
+    def written(change: Callable[..., object]) -> bytes:
         """The file after a change of a paragraph, its question and its answer."""
         changed = deepcopy(right)
         paragraph = changed["data"][0]["paragraphs"][chosen]
         change(paragraph, paragraph["qas"][0], paragraph["qas"][0]["answers"][0])
-        text = json.dumps(changed, indent=1)
-        return text.encode(), text.split("\n")
+        return json.dumps(changed, indent=1).encode()
 
-    def begins(lines: list[str], key: str, number: int = chosen) -> str:
-        """Where the object that holds the key begins; there is one of each for every question before it."""
+    def refused(fault: str, key: str, said: str, change: Callable[..., object], number: int = chosen) -> Fault:
+        """Refused after a change, where the object begins that holds the key for the so-manieth time."""
+        content = written(change)
+        lines = content.decode().split("\n")
         at = [place for place, line in enumerate(lines) if line.strip().startswith(f'"{key}"')][number]
         indent = len(lines[at]) - len(lines[at].lstrip())
-        return next(
-            f"f.json:{place + 1}:{indent}: "
-            for place in range(at, -1, -1)
-            if lines[place].endswith("{") and len(lines[place]) == indent
-        )
-
-    faults: list[Fault] = []
-
-    def refuse(fault: str, key: str, said: str, change: Callable[..., object] | None = None, **values: Any) -> None:
-        """It is refused where the object begins that has the key, in which these values are, or after a change."""
-        part = {"context": 0, "question": 1, "id": 1, "answer_start": 2}[key]
-        content, lines = written(change or (lambda *parts: parts[part].update(values)))
-        faults.append((fault, content, (begins(lines, key) + said,)))
-
-    def accept(fault: str, change: Callable[..., object]) -> None:
-        faults.append((fault, written(change)[0], count))
+        begin = max(place for place in range(at) if lines[place].endswith("{") and len(lines[place]) == indent)
+        return fault, content, f":{begin + 1}:{indent}: {said}"
 
     def misplaced(start: int, text: str = WORDS[chosen]) -> str:
         return f"{name}: the answer {text!r} is not at character {start}"
 
-    no_text, no_question = f"{name}: no 'text' of type str", f"{name}: no 'question' of type str"
-    for start in (3, 5, -1, -4, 400, 10**30):
-        refuse("answer's place", "answer_start", misplaced(start), answer_start=start)
-    for start in (4.0, "4", None, True, [4]):
-        refuse("type", "answer_start", f"{name}: no 'answer_start' of type int", answer_start=start)
-    for text in ("", " ", "\u00a0"):
-        said = f"{name}: the answer {text!r} is empty; an unanswerable question has no answers"
-        refuse("empty text", "answer_start", said, text=text)
-    refuse("type", "answer_start", no_text, text=None)
-    refuse("missing column", "answer_start", no_text, lambda p, q, a: a.pop("text"))
-    refuse("answer's place", "answer_start", misplaced(4, WORDS[chosen].title()), text=WORDS[chosen].title())
-    refuse("answer's place", "answer_start", misplaced(4),
-           lambda p, q, a: p.update(context="\U0001f600" + p["context"]))  # fmt: skip
-    refuse("answer's place", "answer_start", f"{misplaced(6)}, but at that byte; offsets count",
-           lambda p, q, a: (p.update(context="Th\u20ac" + p["context"][3:]), a.update(answer_start=6)))  # fmt: skip
-    for impossible in ("false", 1, 0.0, []):
-        said = f"{name}: is_impossible {impossible!r} is not allowed; expected true or false"
-        refuse("type", "question", said, is_impossible=impossible)
-    refuse("unanswerable", "question", f"{name}: is_impossible is true, but there are answers", is_impossible=True)
-    for answers in (None, {}, "none", 3):
-        refuse("type", "question", f"{name}: no 'answers' of type list", answers=answers)
-    refuse("nesting", "question", f"{name}: 'answers' holds 'Ada'; expected objects", answers=["Ada"])
-    refuse("missing column", "question", f"{name}: no 'answers' of type list", lambda p, q, a: q.pop("answers"))
-    refuse("missing column", "id", no_question, question=None)
-    for identifier in (7, None, ["q"]):
-        refuse("type", "question", "article 1: no 'id' of type str", id=identifier)
-    for kind in (None, {}, "x"):
-        refuse("type", "context", "article 1: no 'qas' of type list", qas=kind)
-    refuse("nesting", "context", "article 1: 'qas' holds [1]; expected objects", qas=[[1]])
-    for context in (None, 5, ["a"]):
-        refuse("type", "context", "article 1: no 'context' of type str", context=context)
-    content, lines = written(lambda p, q, a: q.update(id="q0" if chosen else "q1"))
-    twice = ("q0", chosen) if chosen else ("q1", 1)
-    faults.append(("twice", content, (begins(lines, "id", twice[1]) + f"question {twice[0]}: the id occurs twice",)))
+    faults: list[Fault] = []
+    title, twice = WORDS[chosen].title(), 0 if chosen else 1
+    empty = f"{name}: the answer %r is empty; an unanswerable question has no answers"
+    impossible = f"{name}: is_impossible %r is not allowed; expected true or false"
+    for holder, key, said, field, values in (  # what is said where the field of an object has one of the values
+        (2, "answer_start", f"{name}: the answer {WORDS[chosen]!r} is not at character %r", "answer_start",
+         (3, 5, -1, -4, 400, 10**30)),
+        (2, "answer_start", f"{name}: no 'answer_start' of type int", "answer_start", (4.0, "4", None, True, [4])),
+        (2, "answer_start", empty, "text", ("", " ", "\u00a0")),
+        (2, "answer_start", f"{name}: no 'text' of type str", "text", (None,)),
+        (2, "answer_start", misplaced(4, title), "text", (title,)),
+        (1, "question", impossible, "is_impossible", ("false", 1, 0.0, [])),
+        (1, "question", f"{name}: is_impossible is true, but there are answers", "is_impossible", (True,)),
+        (1, "question", f"{name}: no 'answers' of type list", "answers", (None, {}, "none", 3)),
+        (1, "question", f"{name}: 'answers' holds 'Ada'; expected objects", "answers", (["Ada"],)),
+        (1, "id", f"{name}: no 'question' of type str", "question", (None,)),
+        (1, "question", "article 1: no 'id' of type str", "id", (7, None, ["q"])),
+        (0, "context", "article 1: no 'qas' of type list", "qas", (None, {}, "x")),
+        (0, "context", "article 1: 'qas' holds [1]; expected objects", "qas", ([[1]],)),
+        (0, "context", "article 1: no 'context' of type str", "context", (None, 5, ["a"])),
+    ):  # fmt: skip
+        for value in values:
+            line = said.replace("%r", repr(value))
+            faults.append(refused("value", key, line, lambda *of, at=holder, new={field: value}: of[at].update(new)))
+    faults += [
+        refused("missing column", "answer_start", f"{name}: no 'text' of type str", lambda p, q, a: a.pop("text")),
+        refused("missing column", "question", f"{name}: no 'answers' of type list", lambda p, q, a: q.pop("answers")),
+        refused("value", "answer_start", misplaced(4), lambda p, q, a: p.update(context=f"\U0001f600{p['context']}")),
+        refused("value", "answer_start", f"{misplaced(6)}, but at that byte; offsets count",
+                lambda p, q, a: (p.update(context="Th\u20ac" + p["context"][3:]), a.update(answer_start=6))),
+        refused("twice", "id", f"question q{twice}: the id occurs twice", lambda p, q, a: q.update(id=f"q{twice}"),
+                chosen or 1),
+    ]  # fmt: skip
 
     text = json.dumps(right, indent=1)
     lines = text.split("\n")
-    faults += line_faults(draw, "f.json", lines, count)
+    faults += line_faults(draw, lines, count)
     for whole, place, said in (
         *((top, "1:1", "not SQuAD: the top level has no list called 'data'")
           for top in ("[]", "null", '{"data": {}}', '{"data": "x"}')),
@@ -127,28 +108,31 @@ def question_cases(draw: Random) -> Iterator[Case]:
         (text.replace('"', "'"), "2:2", "not json: Expecting property name"),
         ('{\n"data": [,]}', "2:10", "not json: Expecting value"),
     ):  # fmt: skip
-        faults.append(("not the format", whole.encode(), (f"f.json:{place}: {said}",)))
-    faults.append(("empty file", b'{"data": []}', ("f.json: no question in it",)))
-    faults.append(("empty file", b'{"data": [{"paragraphs": []}]}', ("f.json: no question in it",)))
+        faults.append(("not the format", whole.encode(), f":{place}: {said}"))
+    for whole in (b'{"data": []}', b'{"data": [{"paragraphs": []}]}'):
+        faults.append(("empty file", whole, ": no question in it"))
     cut = draw.randrange(len(text) // 2, len(text) - 10)
-    faults.append(("truncated", text[:cut].encode(), tuple(f"f.json:{line + 1}:" for line in range(len(lines)))))
-    faults.append(("truncated", text[:-1].encode(), (f"f.json:{len(lines) - 1}:3: not json: Expecting ',' delimiter",)))
-    accept("unanswerable", lambda p, q, a: q.update(is_impossible=True, answers=[]))
-    accept("unanswerable", lambda p, q, a: q.update(is_impossible=True, plausible_answers=[a], answers=[]))
-    accept("unanswerable", lambda p, q, a: (q.update(is_impossible=True), q.pop("answers")))
-    accept("missing column", lambda p, q, a: q.update(is_impossible=None))
-    accept("one letter", lambda p, q, a: (p.update(context="a"), a.update(text="a", answer_start=0)))
-    accept("emoji", lambda p, q, a: (p.update(context="\U0001f600"), a.update(text="\U0001f600", answer_start=0)))
-    accept("twice", lambda p, q, a: q["answers"].append(a))
-    accept("10 MB line", lambda p, q, a: p.update(context=p["context"] + LONG))
-    yield from cases_of("SQuAD", "f.json", _read_questions, faults, {"dev.json": json.dumps(HELD_OUT).encode()})
+    faults.append(("truncated", text[:cut].encode(), tuple(f":{line + 1}:" for line in range(len(lines)))))
+    faults.append(("truncated", text[:-1].encode(), f":{len(lines) - 1}:3: not json: Expecting ',' delimiter"))
+    for fault, change in (
+        ("unanswerable", lambda p, q, a: q.update(is_impossible=True, answers=[])),
+        ("unanswerable", lambda p, q, a: q.update(is_impossible=True, plausible_answers=[a], answers=[])),
+        ("unanswerable", lambda p, q, a: (q.update(is_impossible=True), q.pop("answers"))),
+        ("missing column", lambda p, q, a: q.update(is_impossible=None)),
+        ("one letter", lambda p, q, a: (p.update(context="a"), a.update(text="a", answer_start=0))),
+        ("emoji", lambda p, q, a: (p.update(context="\U0001f600"), a.update(text="\U0001f600", answer_start=0))),
+        ("twice", lambda p, q, a: q["answers"].append(a)),
+        ("10 MB line", lambda p, q, a: p.update(context=p["context"] + LONG)),
+    ):
+        faults.append((fault, written(change), count))
+    beside = {"dev.json": json.dumps(HELD_OUT).encode()}
+    yield from cases_of("SQuAD", "f.json", _read_questions, faults, beside)
     for fault, change, said in (
         ("white space", lambda p, q, a: a.update(text=f" {a['text']} ", answer_start=3), "1 answers of train begin or"),
         ("empty text", lambda p, q, a: q.update(question=" "), "1 questions of train have no text"),
         ("empty text", lambda p, q, a: (p.update(context=""), q.update(answers=[])), "1 questions of train are on an"),
     ):
-        content, beside = written(change)[0], {"dev.json": json.dumps(HELD_OUT).encode()}
-        yield Case("SQuAD", fault, "f.json", content, _read_questions, count, said, beside)
+        yield Case("SQuAD", fault, "f.json", written(change), _read_questions, count, said, beside)
 
 
 def _read_questions(path: Path) -> tuple[int, list[str]]:
@@ -165,58 +149,53 @@ def xml_cases(draw: Random) -> Iterator[Case]:
         f'<aspectTerm term="{draw.choice(WORDS)}" polarity="{row % 2}"/></aspectTerms></sentence>'
         for row in range(count)
     ]
-    place = f"f.xml: sentence s{chosen}: "
+    place = f": sentence s{chosen}: "
 
     def changed(old: str, new: str, head: str = "") -> bytes:
         lines = [*entries[:chosen], entries[chosen].replace(old, new, 1), *entries[chosen + 1 :]]
         return "\n".join([f"{head}<sentences>", *lines, "</sentences>"]).encode()
 
-    right, line = changed("", ""), f"f.xml:{chosen + 2}:"
+    right, line = changed("", ""), f":{chosen + 2}:"
+    latin, xml = changed("<text>", "<text>\u00e9").decode().encode("latin-1"), b'<?xml version="1.0" encoding="%s"?>'
     laughs = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
     bomb = f'<!DOCTYPE s [<!ENTITY a0 "ha">{laughs}]>'
     long = f'<!DOCTYPE s [<!ENTITY a "{"a" * 100_000}">]>'
     outside = '<!DOCTYPE s [<!ENTITY a SYSTEM "file:///etc/passwd">]>'
     faults: list[Fault] = [
-        ("empty file", b"", ("f.xml:1:1: not xml: no element found",)),
-        ("no file", None, ("f.xml: no such file",)),
-        ("truncated", right[:-12], (f"f.xml:{count + 2}:1: not xml: no element found",)),
-        ("truncated", right[: len(right) // 2], tuple(f"f.xml:{row + 2}:" for row in range(count))),
-        ("nesting", changed("</text>", ""), (f"{line}", )),
-        ("nesting", changed("<text>", "<text><text>"), (f"{line}",)),
-        ("nesting", changed("<text>", "<text>" + "<b>" * 200_000), (f"{line}",)),
-        ("encoding", changed("<text>", "<text>\u00e9").decode().encode("latin-1"), (line,)),
-        ("encoding", right.decode().encode("utf-16"), count),
-        ("encoding", b'<?xml version="1.0" encoding="latin-1"?>'
-         + changed("<text>", "<text>\u00e9").decode().encode("latin-1"), count),
-        ("encoding", b'<?xml version="1.0" encoding="klingon"?>' + right, ("f.xml:1:31:", "f.xml:1: ")),
-        ("surrogate", changed("<text>", "<text>&#xd83d;"), (line,)),
-        ("NUL", changed("<text>", "<text>\0"), (line,)),
-        ("NUL", changed("<text>", "<text>&#0;"), (line,)),
-        ("BOM", b"\xef\xbb\xbf" + right, count),
-        ("line ends", right.replace(b"\n", b"\r\n"), count),
-        ("line ends", right.replace(b"\n", b"\r"), count),
-        ("not the format", changed("<text>", "<text>fish & chips"), (line,)),
-        ("not the format", b"text,label\na,1\n", ("f.xml:1:1: not xml: syntax error",)),
-        ("not the format", b"<html><body/></html>", ("f.xml: no example in it",)),
-        ("not the format", right + b"<more/>", (f"f.xml:{count + 2}:13: not xml: junk after document element",)),
-        ("missing column", changed("<text>", "<a>").replace(b"</text>", b"</a>"), ("f.xml:",)),
-        ("missing column", right.replace(b"text>", b"txt>"), ("f.xml: sentence s0: text None is not allowed",)),
-        ("missing column", changed('term="', 'word="'), (f"{place}an aspectTerm without 'term'",)),
-        ("missing column", changed("polarity", "mood"), (f"{place}an aspectTerm without 'polarity'",)),
-        ("label", changed('polarity="', 'polarity="" was="'), (f"{place}polarity '' is not allowed",)),
-        ("label", changed('polarity="', 'polarity=" " was="'), (f"{place}polarity ' ' is not allowed; expected text",)),
-        ("twice", changed('polarity="', 'polarity="1" polarity="'), (line,)),
-        ("twice", changed(f'id="s{chosen}"', 'id="s"').replace(b'id="s0"', b'id="s"'), count),
-        ("extra column", changed('polarity="', 'from="1" to="x" polarity="'), count),
-        ("quotes", changed('polarity="', "polarity="), (line,)),
-        ("emoji", changed("<text>", "<text>\U0001f600"), count),
-        ("white space", changed("<text>", "<text>\t\u2003"), count),
-        ("10 MB line", lambda: changed("<text>", f"<text>{LONG}"), count),
-        ("entities", changed("<text>", "<text>&a;", '<!DOCTYPE s [<!ENTITY a "b">]>'), count),
-        ("entities", changed("<text>", "<text>&b;"), (line,)),
-        ("entities", changed("<text>", "<text>&a9;", bomb), (line, "f.xml:1:")),
-        ("entities", changed("<text>", "<text>" + "&a;" * 20_000, long), (line, "f.xml:1:")),
-        ("entities", changed("<text>", "<text>&a;", outside), (f"{line}",)),
+        *((fault, changed("<text>", f"<text>{put}"), line) for fault, put in (
+            ("nesting", "<text>"), ("nesting", "<b>" * 200_000), ("surrogate", "&#xd83d;"), ("NUL", "\0"),
+            ("NUL", "&#0;"), ("not the format", "fish & chips"), ("entities", "&b;"),
+        )),
+        ("nesting", changed("</text>", ""), line), ("encoding", latin, line),
+        ("twice", changed('polarity="', 'polarity="1" polarity="'), line),
+        ("quotes", changed('polarity="', "polarity="), line),
+        ("entities", changed("<text>", "<text>&a9;", bomb), (line, ":1:")),
+        ("entities", changed("<text>", "<text>" + "&a;" * 20_000, long), (line, ":1:")),
+        ("entities", changed("<text>", "<text>&a;", outside), line),
+        ("empty file", b"", ":1:1: not xml: no element found"), ("no file", None, ": no such file"),
+        ("truncated", right[:-12], f":{count + 2}:1: not xml: no element found"),
+        ("truncated", right[: len(right) // 2], tuple(f":{row + 2}:" for row in range(count))),
+        ("encoding", xml % b"klingon" + right, (":1:31:", ":1: ")),
+        ("not the format", b"text,label\na,1\n", ":1:1: not xml: syntax error"),
+        ("not the format", b"<html><body/></html>", ": no example in it"),
+        ("not the format", right + b"<more/>", f":{count + 2}:13: not xml: junk after document element"),
+        ("missing column", changed("<text>", "<a>").replace(b"</text>", b"</a>"), ":"),
+        ("missing column", right.replace(b"text>", b"txt>"), ": sentence s0: text None is not allowed"),
+        ("missing column", changed('term="', 'word="'), f"{place}an aspectTerm without 'term'"),
+        ("missing column", changed("polarity", "mood"), f"{place}an aspectTerm without 'polarity'"),
+        *(("label", changed('polarity="', f'polarity="{no}" was="'), f"{place}polarity {no!r} is not allowed; expected")
+          for no in ("", " ")),
+        *((fault, content, count) for fault, content in (
+            *((fault, changed("<text>", f"<text>{put}")) for fault, put in (
+                ("emoji", "\U0001f600"), ("white space", "\t\u2003"), ("10 MB line", LONG),
+            )),
+            ("encoding", right.decode().encode("utf-16")), ("encoding", xml % b"latin-1" + latin),
+            ("BOM", b"\xef\xbb\xbf" + right), ("line ends", right.replace(b"\n", b"\r\n")),
+            ("line ends", right.replace(b"\n", b"\r")),
+            ("twice", changed(f'id="s{chosen}"', 'id="s"').replace(b'id="s0"', b'id="s"')),
+            ("extra column", changed('polarity="', 'from="1" to="x" polarity="')),
+            ("entities", changed("<text>", "<text>&a;", '<!DOCTYPE s [<!ENTITY a "b">]>')),
+        )),
     ]  # fmt: skip
     held_out = "".join(f'<sentence><text>a</text><aspectTerm term="b" polarity="{n}"/></sentence>' for n in (0, 1))
     beside = {"dev.xml": f"<sentences>{held_out}</sentences>".encode()}
@@ -229,29 +208,12 @@ def _read_aspects(path: Path) -> tuple[int, list[str]]:
 
 def checkpoint_cases(draw: Random) -> Iterator[Case]:
     """A folder with a model and its tokenizer; a row is a token of the vocabulary."""
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *"abcdefghijklmnopqrstuvwxyz"]
-    size, where = len(tokens), "model/tokenizer.json: "
-    tokenizer = {
-        "version": "1.0", "truncation": None, "padding": None, "added_tokens": [],
-        "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True,
-                       "strip_accents": None, "lowercase": True},
-        "pre_tokenizer": {"type": "BertPreTokenizer"}, "post_processor": None,
-        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
-        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
-                  "max_input_chars_per_word": 100, "vocab": {token: number for number, token in enumerate(tokens)}},
-    }  # fmt: skip
-    names = {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "unk_token": "[UNK]"}
-    config = {
-        "model_type": "bert", "vocab_size": size, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
-        "intermediate_size": 8, "max_position_embeddings": 16, "pad_token_id": 0,
-    }  # fmt: skip
-    weights = save({"bert.embeddings.word_embeddings.weight": np.zeros((size, 8), np.float32)})
-    right = {
-        "model/tokenizer.json": json.dumps(tokenizer).encode(),
-        "model/tokenizer_config.json": json.dumps(names).encode(),
-        "model/config.json": json.dumps(config).encode(),
-        "model/model.safetensors": weights,
-    }
+    right = {f"model/{name}": content for name, content in published_models()[BERT].items() if name != "vocab.txt"}
+    tokenizer = {**json.loads(right["model/tokenizer.json"]), "added_tokens": [], "post_processor": None}
+    right["model/tokenizer.json"] = json.dumps(tokenizer).encode()
+    config, weights = json.loads(right["model/config.json"]), right["model/model.safetensors"]
+    tokens, where = list(tokenizer["model"]["vocab"]), "model/tokenizer.json: "
+    size = len(tokens)
 
     def case(fault: str, name: str, content: Content, *expected: str) -> Case:
         beside = {path: found for path, found in right.items() if path != f"model/{name}"}
@@ -276,25 +238,20 @@ def checkpoint_cases(draw: Random) -> Iterator[Case]:
     ):  # fmt: skip
         yield case("not the format", "tokenizer.json", content, *no_tokenizer)
     yield case("empty text", "tokenizer.json", with_model(vocab={}), "model: no token begins a text: ")
-    yield case("twice", "tokenizer.json", with_model(vocab=dict.fromkeys(tokens, 3)),
-               f"{where}not a tokenizer: [CLS] and [UNK] have the same id")  # fmt: skip
-    yield case("huge number", "tokenizer.json", with_model(vocab={**tokenizer["model"]["vocab"], "x": 2**31}),
-               f"model: the tokenizer has {2**31 + 1} tokens, but the model only {size} emb")  # fmt: skip
-    yield case(
-        "missing column",
-        "tokenizer.json",
-        None,
-        "model: there is no tokenizer.json in it, nor vocab.txt to make one from",
-    )
+    same, far = dict.fromkeys(tokens, 3), {**tokenizer["model"]["vocab"], "x": 2**31}
+    yield case("twice", "tokenizer.json", with_model(vocab=same), f"{no_tokenizer[0]}[CLS] and [UNK] have the same id")
+    said = f"model: the tokenizer has {2**31 + 1} tokens, but the model only {size} emb"
+    yield case("huge number", "tokenizer.json", with_model(vocab=far), said)
+    said = "model: there is no tokenizer.json in it, nor vocab.txt to make one from"
+    yield case("missing column", "tokenizer.json", None, said)
     few = {token: number for number, token in enumerate(tokens[:5])}
     yield case("one letter", "tokenizer.json", with_model(vocab={**few, "x": 5}, unk_token="no"), *no_tokenizer)
     for field, content in (
         ("not the format", b"[1]"), ("not the format", b"{"), ("encoding", b"\xff\xfe{}"), ("nesting", DEEP.encode()),
         ("huge number", f'{{"a": {NUMBERS}}}'.encode()), ("empty file", b""),
     ):  # fmt: skip
-        yield case(field, "tokenizer_config.json", content, "model/tokenizer_config.json:")
-        yield case(field, "config.json", content, "model/config.json:")
-        yield case(field, "model.safetensors.index.json", content, "model/model.safetensors.index.json:")
+        for file in ("tokenizer_config.json", "config.json", "model.safetensors.index.json"):
+            yield case(field, file, content, f"model/{file}:")
     yield case("type", "tokenizer_config.json", b'{"cls_token": 5, "sep_token": ["x"]}')
     yield case("missing column", "tokenizer_config.json", b'{"cls_token": "[NO]"}')
     yield case("missing column", "config.json", None, "model: there is no config.json in it")
@@ -303,8 +260,8 @@ def checkpoint_cases(draw: Random) -> Iterator[Case]:
         yield case("type", "config.json", with_config(model_type=value), f"model: model_type: {found!r} is not allowed")
     yield case("type", "config.json", with_config(model_type="llama"), "params.yaml: family: bert is not allowed; ")
     for value in ("gone", "many", None, [], 3.5, -1, 0):
-        yield case("type", "config.json", with_config(vocab_size=value), "model/config.json: no model",
-                   "model: the tokenizer has 43")  # fmt: skip
+        either = "model/config.json: no model", f"model: the tokenizer has {size}"
+        yield case("type", "config.json", with_config(vocab_size=value), *either)
     yield case("out of range", "config.json", with_config(vocab_size=size - 1), f"model: the tokenizer has {size} tok")
     for key, value in (
         ("hidden_size", "wide"), ("num_hidden_layers", None), ("num_attention_heads", 3), ("hidden_size", 0),
@@ -316,11 +273,9 @@ def checkpoint_cases(draw: Random) -> Iterator[Case]:
     for content in (b"", weights[:7], weights[:40], weights[:-1], weights + b"\0", b"\xff" * 64, b"\x80\x02}q\0."):
         yield case("truncated", "model.safetensors", content, "model/model.safetensors: not safetensors: ")
     yield case("missing column", "model.safetensors", None, "model: there is no model.safetensors in it; weights are")
-    for index in ({}, {"weight_map": {}}, {"weight_map": []}, {"weight_map": "x"}, {"weight_map": {"a": 5}}):
+    paths = ({"a": path} for path in ("../model.safetensors", "/etc/passwd", "a/b.safetensors", 5))
+    for index in ({}, *({"weight_map": of} for of in ({}, [], "x", *paths))):
         yield case("type", "model.safetensors.index.json", json.dumps(index).encode(), "model/model.safetensors.index")
-    for path in ("../model.safetensors", "/etc/passwd", "a/b.safetensors"):
-        index = json.dumps({"weight_map": {"a": path}}).encode()
-        yield case("not the format", "model.safetensors.index.json", index, "model/model.safetensors.index.json: ")
 
 
 def _read_checkpoint(_: Path) -> tuple[int, list[str]]:

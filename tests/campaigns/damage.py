@@ -8,7 +8,6 @@ kind: a stage that reads the damaged file names it, and `dvc repro` ends in the 
     python -m tests.campaigns.damage [--flips 1000] [--seed 1]
 """
 
-import json
 import os
 import random
 import signal
@@ -22,10 +21,10 @@ from pathlib import Path
 
 from retrace.cli.check import mend_cache
 from retrace.core.errors import InputError
-from retrace.core.files import SUMS, write_json
+from retrace.core.files import SUMS
 from retrace.core.guard import guarded, running
 from retrace.training.checkpoint import find_damage
-from tests.campaigns.trials import RESULTS, differing, finished_toy, fresh, options
+from tests.campaigns.trials import Outcome, differing, fresh, main
 from tests.toy import Project
 
 SHARES = (0.0, 0.01, 0.25, 0.5, 0.99)
@@ -37,12 +36,11 @@ READERS = {  # a stage for each kind of file
 }
 
 
-def damage(path: Path, size: int | None = None, bit: int | None = None) -> None:
-    """Truncate a file to a size, or flip a bit."""
-    content = bytearray(path.read_bytes()[:size])
-    if bit is not None:
-        content[bit // 8] ^= 1 << bit % 8
-    rewrite(path, bytes(content))
+def flipped(content: bytes, bit: int) -> bytes:
+    """With another bit."""
+    changed = bytearray(content)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
 
 
 def rewrite(path: Path, content: bytes) -> None:
@@ -54,16 +52,16 @@ def rewrite(path: Path, content: bytes) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def damages(files: list[Path], flips: int, draw: random.Random) -> Iterator[tuple[Path, dict[str, int]]]:
+def damages(files: list[Path], flips: int, draw: random.Random) -> Iterator[tuple[Path, str, bytes]]:
     """Every truncation that leaves another file, and so many flips."""
-    for path in files:
-        size = path.stat().st_size
+    contents = {path: path.read_bytes() for path in files}
+    for path, content in contents.items():
+        size = len(content)
         for shorter in sorted({*(int(share * size) for share in SHARES), max(size - 1, 0)} - {size}):
-            yield path, {"size": shorter}
-    filled = [path for path in files if path.stat().st_size]
-    for number in range(flips):
-        path = filled[number % len(filled)]
-        yield path, {"bit": draw.randrange(8 * path.stat().st_size)}
+            yield path, "truncated", content[:shorter]
+    filled = [path for path in files if contents[path]]
+    for path in (filled[number % len(filled)] for number in range(flips)):
+        yield path, "flipped", flipped(contents[path], draw.randrange(8 * len(contents[path])))
 
 
 def noticed_by_guard(folder: Path) -> bool:
@@ -99,35 +97,33 @@ def in_process(states: Path, flips: int, draw: random.Random, most: int | None =
     for name, files in kinds.items():
         count = found[name] = Counter()
         every = list(damages(files, flips // len(kinds) + 1, draw))
-        for path, how in every if most is None else draw.sample(every, most):
+        for path, how, damaged in every if most is None else draw.sample(every, most):
             content = path.read_bytes()
-            damage(path, **how)
+            rewrite(path, damaged)
             if name == "checkpoints":
                 seen = find_damage(path.parent) is not None
             else:
                 seen = noticed_in_cache(path) if name == "cache" else noticed_by_guard(Path(name))
             rewrite(path, content)
-            count += Counter({"truncated" if "size" in how else "flipped": 1, "noticed": seen})
+            count += Counter({how: 1, "noticed": seen})
             if not seen:
-                print("not noticed:", path, how)
+                print("not noticed:", path, how, len(damaged))
     return found
 
 
-def by_stages(whole: Path, folder: Path) -> Counter[str]:
+def by_stages(whole: Path, folder: Path) -> Iterator[Outcome]:
     """Damage what a real stage reads, in the workspace and in the cache, and have DVC make it anew."""
-    count = Counter[str]()
     for name, stage in READERS.items():
         project, path = fresh(whole, folder), folder / name
         project.run("dvc", "status")  # by which DVC knows times and sizes
         objects = {file.read_bytes(): file for file in files_under(folder / ".dvc/cache/files")}
         for each in (objects[path.read_bytes()], path):
-            damage(each, bit=4001)
+            rewrite(each, flipped(each.read_bytes(), 4001))
         said = project.run("dvc", "repro", "--force", "--single-item", stage, code=None).stderr
-        count += Counter(runs=1, named=f"error: {name}: damaged" in said)
         project.stage("retrace.cli.main", "check", "--cache")
         project.run("dvc", "repro")
-        count += Counter(same=not differing(folder, whole))
-    return count
+        wrong = [] if f"error: {name}: damaged" in said else [said]
+        yield Outcome("by stages", wrong + differing(folder, whole))
 
 
 def saved_states(project: Project) -> Path:
@@ -143,15 +139,14 @@ def saved_states(project: Project) -> Path:
     return states
 
 
-def main() -> None:
-    flips, seed = options(__doc__, "flips", 1000)
-    with finished_toy() as (whole, folder):
-        with chdir(whole):
-            found = in_process(saved_states(Project(whole)), flips, random.Random(seed))
-        found["by stages"] = by_stages(whole, folder / "trial")
-    write_json(RESULTS / "damage.json", {"seed": seed, **found})
-    print(json.dumps(found, indent=2))
+def campaign(whole: Path, folder: Path, flips: int, draw: random.Random) -> Iterator[Outcome]:
+    """Every kind of file, and then some by real stages."""
+    with chdir(whole):
+        for kind, count in in_process(saved_states(Project(whole)), flips, draw).items():
+            missed = count["truncated"] + count["flipped"] - count["noticed"]
+            yield Outcome(kind, [f"{missed} were not noticed"] if missed else [], count)
+    yield from by_stages(whole, folder / "trial")
 
 
 if __name__ == "__main__":
-    main()
+    main(campaign, __doc__, 1000, "flips")

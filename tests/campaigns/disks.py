@@ -10,14 +10,13 @@ a disk that is read-only.
 """
 
 import os
-import random
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 
-from tests.campaigns.trials import Result, digests, failure, finished_toy, half_written, options
+from tests.campaigns.trials import Outcome, digests, failure, half_written, main
 from tests.toy import Project
 
 STAGES = {  # and what each writes
@@ -34,21 +33,9 @@ CHECKPOINTS = 8  # models that three checkpoints take, about
 SIZE = 2**29  # bytes of a disk with room for all
 
 
-@contextmanager
-def disk(folder: Path) -> Iterator[Path]:
-    """A disk of its own."""
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", folder], check=True)
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", folder], check=True)
-
-
-def resize(folder: Path, free: int) -> None:
-    """Leave so many bytes free."""
-    usage = shutil.disk_usage(folder)
-    subprocess.run(["mount", "-o", f"remount,size={usage.used + free}", folder], check=True)
+def mount(place: Path, options: str, *kind: str) -> None:
+    """Mount a disk, or change one that is."""
+    subprocess.run(["mount", *kind, "-o", options, *(["tmpfs"] if kind else []), place], check=True)
 
 
 def copy(whole: Path, folder: Path, stage: str, saves: bool) -> Project:
@@ -59,49 +46,43 @@ def copy(whole: Path, folder: Path, stage: str, saves: bool) -> Project:
     return Project(folder, {**os.environ, "RETRACE_SAVE_SECONDS": "0" if saves else "3600"})
 
 
-def trial(whole: Path, folder: Path, stage: str, share: float | None, saves: bool) -> list[str]:
-    """What is not as it should be after a stage ran on a disk too small by so much, and again on a larger one.
-
-    Without a share the disk is read-only instead.
-    """
-    with disk(folder) as place:
-        project = copy(whole, place / "project", stage, saves)
-        before = digests(project.folder)
-        files = [path for name in STAGES[stage] for path in [whole / name, *(whole / name).rglob("*")]]
-        written = sum(path.stat().st_size for path in files if path.is_file())
-        if share is None:
-            subprocess.run(["mount", "-o", "remount,ro", place], check=True)
-        else:
-            resize(place, int(share * written * (CHECKPOINTS if saves else 1)))
-        done = project.stage(*stage.split(), code=None)
-        wrong = []
-        if done.returncode:
-            lines, said = done.stderr.splitlines(), "Read-only" if share is None else "space"
-            right = done.returncode == 2 and len(lines) == 1 and lines[0].startswith("error: ") and said in lines[0]
-            wrong += [] if right else failure(done)
-            wrong += half_written(project.folder)
-            after = digests(project.folder)
-            wrong += [name for name in before if after.get(name) != before[name]]
-        subprocess.run(["mount", "-o", f"remount,rw,size={SIZE}", place], check=True)
-        project.stage(*stage.split())
-        found, should = digests(project.folder), digests(whole)
-        wrong += [name for name in found if found[name] != should.get(name)]
-        print(stage, share, done.returncode, done.stderr.strip()[:300], wrong, flush=True)
-        return [*wrong, *([] if done.returncode else ["no failure"])]
+def trial(whole: Path, place: Path, stage: str, share: float | None, saves: bool) -> Outcome:
+    """A stage on a disk that is too small by so much, or without a share read-only, and again on a larger one."""
+    project = copy(whole, place / "project", stage, saves)
+    before = digests(project.folder)
+    files = [path for name in STAGES[stage] for path in [whole / name, *(whole / name).rglob("*")]]
+    written = sum(path.stat().st_size for path in files if path.is_file())
+    room = shutil.disk_usage(place).used + int((share or 0) * written * (CHECKPOINTS if saves else 1))
+    mount(place, "remount,ro" if share is None else f"remount,size={room}")
+    done, wrong = project.stage(*stage.split(), code=None), []
+    if done.returncode:
+        lines, said = done.stderr.splitlines(), "Read-only" if share is None else "space"
+        right = done.returncode == 2 and len(lines) == 1 and lines[0].startswith("error: ") and said in lines[0]
+        after = digests(project.folder)
+        wrong += ([] if right else failure(done)) + half_written(project.folder)
+        wrong += [name for name in before if after.get(name) != before[name]]
+    elif share is None:
+        wrong += ["no failure"]
+    mount(place, f"remount,rw,size={SIZE}")
+    project.stage(*stage.split())
+    found, should = digests(project.folder), digests(whole)
+    wrong += [name for name in found if found[name] != should.get(name)]
+    print(share, done.returncode, done.stderr.strip()[:300])
+    return Outcome(stage.split()[0], wrong, {"fitted": done.returncode == 0})
 
 
-def main() -> None:
-    trials, seed = options(__doc__, "trials", 48)
-    draw, result = random.Random(seed), Result("disks", seed)
-    with finished_toy() as (whole, folder):
-        for number in range(trials):
-            stage, turn = [*STAGES][number % len(STAGES)], number // len(STAGES)
+def campaign(whole: Path, folder: Path, count: int, draw: Random) -> Iterator[Outcome]:
+    """Every stage in turn: first on disks that are read-only."""
+    for number in range(count):
+        place, turn = folder / f"disk{number}", number // len(STAGES)
+        place.mkdir()
+        mount(place, f"size={SIZE}", "-t", "tmpfs")
+        try:
             share = draw.random() if turn else None
-            wrong = trial(whole, folder / f"disk{number}", stage, share, turn % 2 == 0)
-            fitted = wrong == ["no failure"] and share is not None
-            result.count(stage.split()[0], runs=1, fitted=fitted, right=not wrong or fitted)
-    result.end()
+            yield trial(whole, place, [*STAGES][number % len(STAGES)], share, turn % 2 == 0)
+        finally:
+            subprocess.run(["umount", place], check=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(campaign, __doc__, 48)

@@ -10,13 +10,14 @@ undisturbed run. A further `dvc repro` ends in the outputs of the edited version
 """
 
 import json
-import random
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 from ruamel.yaml import YAML
 
-from tests.campaigns.trials import Result, finished_toy, options, without
+from tests.campaigns.trials import Outcome, main, without
 from tests.toy import Project
 
 STAGE, RECORD = "tokenize", "reports/runs/stages/tokenize.json"
@@ -44,22 +45,8 @@ def recorded(project: Project) -> tuple[str, str]:
     return json.dumps([stage["deps"], stage["params"]]), json.dumps(made)
 
 
-def undisturbed(whole: Path, folder: Path) -> dict[str, tuple[str, str]]:
-    """What is recorded of a run with each edit and of one without, by the edited file."""
-    found = {}
-    for name in ("", *EDITS):
-        project = without(whole, folder, STAGE)
-        if name:
-            edit(project, name)
-        project.run("dvc", "repro", STAGE)
-        found[name] = recorded(project)
-    return found
-
-
-def trial(
-    project: Project, right: dict[str, tuple[str, str]], name: str, moment: str, pause: float
-) -> tuple[str, str, str]:
-    """Edit a file at a moment: the moment that it was, what became of the stage, and what is wrong, if anything."""
+def trial(project: Project, right: dict[str, tuple[str, str]], name: str, moment: str, pause: float) -> Outcome:
+    """Edit a file at a moment; after the stage nothing is judged, as DVC looks at the files and nothing of it runs."""
     with project.start("dvc", "repro", STAGE) as running:
         assert running.stdout is not None
         while moment == "first" and not running.stdout.readline().startswith("Running stage"):
@@ -80,22 +67,25 @@ def trial(
     project.run("dvc", "repro", STAGE)
     if not wrong and recorded(project) != right[name]:
         wrong = "a further repro has other outputs"
-    return moment, ended, wrong
+    if wrong and moment == "after":
+        print(wrong)
+    return Outcome(f"{name}, {moment}", [wrong] if wrong and moment != "after" else [], {ended: 1})
 
 
-def main() -> None:
-    count, seed = options(__doc__, "trials", 18)
-    draw, result = random.Random(seed), Result("edits", seed)
-    with finished_toy() as (whole, folder):
-        right = undisturbed(whole, folder / "trial")
-        for number in range(count):
-            name, moment = [*EDITS][number % 2], [*MOMENTS][number // 2 % 3]
-            project = without(whole, folder / "trial", STAGE)
-            moment, ended, wrong = trial(project, right, name, moment, draw.uniform(0, MOMENTS[moment]))
-            print(name, moment, ended, wrong, flush=True)
-            result.count(f"{name}, {moment}", **{"runs": 1, ended: 1, "right": not wrong})
-    result.end(but="after")  # when DVC looks at the files and nothing of the stage runs any more
+def campaign(whole: Path, folder: Path, count: int, draw: Random) -> Iterator[Outcome]:
+    """Each edit at each moment in turn."""
+    right = {}  # what is recorded of a run with each edit and of one without, by the edited file
+    for name in ("", *EDITS):
+        project = without(whole, folder / "trial", STAGE)
+        if name:
+            edit(project, name)
+        project.run("dvc", "repro", STAGE)
+        right[name] = recorded(project)
+    for number in range(count):
+        name, moment = [*EDITS][number % 2], [*MOMENTS][number // 2 % 3]
+        project = without(whole, folder / "trial", STAGE)
+        yield trial(project, right, name, moment, draw.uniform(0, MOMENTS[moment]))
 
 
 if __name__ == "__main__":
-    main()
+    main(campaign, __doc__, 18)

@@ -9,11 +9,11 @@ every quarter of a second.
     python -m tests.campaigns.kills [--kills 100] [--seed 1]
 """
 
-import random
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 from tests.campaigns import trials
 from tests.toy import Project
@@ -31,16 +31,6 @@ class Trial:
     moment: float  # as a share of the time of an undisturbed run
 
 
-@dataclass
-class Outcome:
-    """What became of a trial; `wrong` says what should not have been."""
-
-    is_killed: bool  # rather than over before
-    resumed: bool
-    mended: bool  # as `retrace doctor` says, as DVC was killed while it wrote a lock
-    wrong: list[str]
-
-
 class Trials:
     """A project that has run, and a copy of it for each trial."""
 
@@ -49,7 +39,7 @@ class Trials:
         self._seconds: dict[tuple[str, bool, bool], float] = {}
         self._shared: dict[str, Mapping[str, str]] = {}  # digests of what two processes write
 
-    def kill(self, trial: Trial) -> Outcome:
+    def kill(self, trial: Trial) -> trials.Outcome:
         """Do one trial."""
         shared, is_cold = trial.victim in ("launcher", "worker"), trial.victim not in ("stage", "all")
         kind = trial.stage, shared, is_cold
@@ -60,12 +50,8 @@ class Trials:
             project.run(*repro, code=None)
             self._seconds[kind] = time.monotonic() - began
             self._shared[trial.stage] = trials.digests(project.folder)
-        project = self._without(*kind)
-        running = project.start(*repro)
-        is_killed = trials.is_still_running(running, trial.moment * self._seconds.get(kind, GUESSED))
-        is_killed = is_killed and (trials.kill(project.folder, trial.victim) or trials.kill(project.folder, "all"))
-        wrong = [] if trials.all_ended(project.folder) else ["an orphan goes on"]
-        running.communicate()
+        project, moment = self._without(*kind), trial.moment * self._seconds.get(kind, GUESSED)
+        is_killed, wrong = trials.disturb(project, trial.victim, moment, *repro)
         resumed, began = any(project.folder.glob(".retrace/states/*/0*")), time.monotonic()
         done, mended = trials.run_mended(project, *repro)
         if not mended and not resumed:
@@ -73,7 +59,8 @@ class Trials:
         right = self._shared[trial.stage] if shared else trials.digests(self._whole)
         wrong += trials.failure(done) + trials.half_written(project.folder)
         wrong += trials.changed(trials.digests(project.folder), right)
-        return Outcome(is_killed, resumed, bool(mended), wrong)
+        counts = {"killed": is_killed, "resumed": resumed, "mended": bool(mended)}
+        return trials.Outcome(f"{trial.stage}, {trial.victim}", wrong, counts)
 
     def _without(self, stage: str, shared: bool, is_cold: bool) -> Project:
         project = trials.without(self._whole, self._folder, stage)
@@ -82,27 +69,15 @@ class Trials:
         return trials.cold(project) if is_cold else project
 
 
-def drawn(count: int, seed: int) -> list[Trial]:
+def campaign(whole: Path, folder: Path, count: int, draw: Random) -> Iterator[trials.Outcome]:
     """Trials of every stage in turn, their victims in turn too."""
-    draw = random.Random(seed)
+    copies = Trials(whole, folder / "trial")
     cases = [(stage, victim) for victim in ("stage", "dvc", "all") for stage in trials.STAGES]
     cases += [(stage, victim) for victim in ("launcher", "worker") for stage in SHARED]
     draw.shuffle(cases)
-    return [Trial(*cases[number % len(cases)], draw.random()) for number in range(count)]
-
-
-def main() -> None:
-    count, seed = trials.options(__doc__, "kills", 100)
-    result = trials.Result("kills", seed)
-    with trials.finished_toy() as (whole, folder):
-        copies = Trials(whole, folder / "trial")
-        for number, trial in enumerate(drawn(count, seed), start=1):
-            of = copies.kill(trial)
-            print(number, trial, of, flush=True)
-            counts = {"killed": of.is_killed, "resumed": of.resumed, "mended": of.mended, "right": not of.wrong}
-            result.count(f"{trial.stage}, {trial.victim}", runs=1, **counts)
-    result.end()
+    for number in range(count):
+        yield copies.kill(Trial(*cases[number % len(cases)], draw.random()))
 
 
 if __name__ == "__main__":
-    main()
+    trials.main(campaign, __doc__, 100, "kills")

@@ -1,23 +1,23 @@
 """The pipeline in other surroundings: hash seeds, locales, folders, caches, a terminal. Are the results the same bytes?
 
-Every trial copies a toy project that has not run, changes something that should not matter and runs all stages as a
-user would, without the tests' warm server. Every result is compared with those of the project in its usual place.
+Every trial clones a toy project, changes something that should not matter and runs all stages as a user would, without
+the tests' warm server. Every result is compared with those of the project in its usual place.
 
-    python -m tests.campaigns.places
+    python -m tests.campaigns.places [--trials 9]
 """
 
 import os
-import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 
 from tests.campaigns import trials
-from tests.toy import Project, copy_project
+from tests.toy import Project
 
 ODD = "déjà vu; $(touch x) 'é' & co"  # a folder's name
 NOWHERE = "/nonexistent"
-USUAL = ("PATH", "LD_LIBRARY_PATH")  # what a bare environment has beside the settings of Retrace
+USUAL = ("PATH", "LD_LIBRARY_PATH", "RETRACE_", "OMP_")  # what a bare environment has begins so
 
 
 @dataclass(frozen=True)
@@ -56,35 +56,23 @@ PLACES: Mapping[str, Place] = {
 }
 
 
-def trial(untouched: Path, whole: Path, folder: Path, place: Place) -> list[str]:
-    """What is wrong with the results of a project that ran in a place; `whole` ran where it was made."""
-    project = Project(shutil.copytree(untouched, folder / place.folder, symlinks=True))
+def trial(whole: Path, folder: Path, place: Place) -> list[str]:
+    """What is wrong with the results of a clone that ran in a place; `whole` ran where it was made."""
+    Project(whole).run("git", "clone", "-q", str(whole), str(folder / place.folder))
     if place.prepare:
-        place.prepare(project.folder)
-    kept = {name: value for name, value in os.environ.items() if is_usual(name) or not place.bare}
-    project = trials.cold(Project(project.folder, {**kept, **place.variables}))
+        place.prepare(folder / place.folder)
+    kept = {name: of for name, of in os.environ.items() if not place.bare or name.startswith(USUAL)}
+    project = trials.cold(Project(folder / place.folder, {**kept, **place.variables}))
     wrong = trials.failure(project.run(*place.command, code=None))
     wrong += [f"made by a name: {path}" for path in folder.rglob("x")]
     return wrong + trials.differing(project.folder, whole) + trials.half_written(project.folder)
 
 
-def is_usual(variable: str) -> bool:
-    """Whether even a bare environment has the variable."""
-    return variable in USUAL or variable.startswith(("RETRACE_", "OMP_"))
-
-
-def main() -> None:
-    result = trials.Result("places", 1)
-    with trials.campaign_folder() as folder:
-        untouched = copy_project(folder / "untouched", git=True).folder
-        whole = trials.fresh(untouched, folder / "whole")
-        whole.run("dvc", "repro")
-        for name, place in PLACES.items():
-            wrong = trial(untouched, whole.folder, folder / name, place)
-            print(name, wrong, flush=True)
-            result.count(name, runs=1, right=not wrong)
-    result.end()
+def campaign(whole: Path, folder: Path, count: int, _: Random) -> Iterator[trials.Outcome]:
+    """Every place once, or the first of them."""
+    for name in [*PLACES][:count]:
+        yield trials.Outcome(name, trial(whole, folder / name, PLACES[name]))
 
 
 if __name__ == "__main__":
-    main()
+    trials.main(campaign, __doc__, len(PLACES))

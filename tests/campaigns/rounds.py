@@ -4,18 +4,16 @@ An edit is of a setting or of code. Which values are in place after a round is k
 round can be made again on its own.
 """
 
-import random
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from random import Random
+from typing import Any, NamedTuple
 
 from tests.toy import Project
 
 State = dict[str, Any]  # what is other than at the start, by name
 
 
-@dataclass(frozen=True)
-class Edit:
+class Edit(NamedTuple):
     """Something that may have one of a few values, the first of which it has at the start."""
 
     weight: int  # how often it is edited
@@ -23,17 +21,7 @@ class Edit:
     values: tuple[Any, ...]
 
 
-@dataclass(frozen=True)
-class Code:
-    """Text of a file that an edit replaces."""
-
-    file: str
-    before: str
-    after: str
-
-
-@dataclass(frozen=True)
-class Kill:
+class Kill(NamedTuple):
     """What is killed in a round, or asked to stop, and when."""
 
     victim: str  # stage, dvc, all, or stop for `retrace stop`
@@ -41,8 +29,7 @@ class Kill:
     abandoned: bool  # the next round comes without the repro that would end this one
 
 
-@dataclass(frozen=True)
-class Round:
+class Round(NamedTuple):
     """One of them."""
 
     number: int
@@ -82,15 +69,11 @@ EDITS: Mapping[str, Edit] = {
     "code of tasks": Edit(3, 6, (False, True)),
     "code of a method": Edit(2, 6, (False, True)),
 }
-CODE: Mapping[str, Code] = {
-    "code of a metric": Code(
-        "retrace/evaluation/metrics/accuracy.py",
-        "np.equal(outcome.labels, outcome.predicted)",
-        "np.not_equal(outcome.labels, outcome.predicted)",
-    ),
-    "code of the page": Code("retrace/report/page.html.j2", ">To the report<", ">To the figures<"),
-    "code of tasks": Code("retrace/tasks/classification.py", '"""Which class', '"""Of which class'),  # the same bytes
-    "code of a method": Code("retrace/methods/full.py", '"""', '"""Edited. '),
+CODE: Mapping[str, tuple[str, str, str]] = {  # the file, and text in it before and after
+    "code of a metric": ("retrace/evaluation/metrics/accuracy.py", "np.equal(outcome", "np.not_equal(outcome"),
+    "code of the page": ("retrace/report/page.html.j2", ">To the report<", ">To the figures<"),
+    "code of tasks": ("retrace/tasks/classification.py", '"""Which class', '"""Of which class'),  # the same bytes
+    "code of a method": ("retrace/methods/full.py", '"""', '"""Edited. '),
 }
 KINDS = {"edit": 60, "two edits": 8, "revert": 20, "start": 7, "nothing": 5}
 BACK = 10  # rounds that a revert may go back
@@ -100,21 +83,20 @@ KILLED, ABANDONED = 0.4, 0.3  # share of rounds in which something is killed; of
 CHORES = {"gc": 0.12, "gc of branches": 0.05, "killed gc": 0.05, "doctor": 0.25, "check": 0.06}  # how often
 
 
-def drawn(count: int, seed: int) -> list[Round]:
+def drawn(count: int, draw: Random) -> Iterator[Round]:
     """So many rounds."""
-    draw, states, rounds = random.Random(seed), list[State]([{}]), list[Round]()
+    states = list[State]([{}])
     for number in range(1, count + 1):
-        state = _after(states, draw)
-        states.append(state)
-        seconds = max((EDITS[name].seconds for name in _differing(states[-2], state)), default=2.0)
+        states.append(_after(states, draw))
+        before, state = states[-2:]
+        seconds = max((EDITS[name].seconds for name in _differing(before, state)), default=2.0)
         kill = None
         if draw.random() < KILLED:
             victim = _one(VICTIMS, draw)
             moment = draw.uniform(0.2, seconds + STARTING * (victim == "dvc"))
             kill = Kill(victim, round(moment, 2), draw.random() < ABANDONED)
         chores = tuple(name for name, share in CHORES.items() if draw.random() < share)
-        rounds.append(Round(number, state, kill, () if kill and kill.abandoned else chores))
-    return rounds
+        yield Round(number, state, kill, () if kill and kill.abandoned else chores)
 
 
 def set_state(project: Project, before: State, after: State) -> list[str]:
@@ -123,16 +105,16 @@ def set_state(project: Project, before: State, after: State) -> list[str]:
     values = {name: after.get(name, EDITS[name].values[0]) for name in names}
     project.set_all({name: value for name, value in values.items() if name not in CODE})
     for name in set(names) & set(CODE):
-        code = CODE[name]
-        old, new = (code.before, code.after) if values[name] else (code.after, code.before)
-        path = project.folder / code.file
+        file, *texts = CODE[name]
+        old, new = texts if values[name] else reversed(texts)
+        path = project.folder / file
         text = path.read_text()
         assert old in text
         path.write_text(text.replace(old, new, 1))
     return names
 
 
-def _after(states: list[State], draw: random.Random) -> State:
+def _after(states: list[State], draw: Random) -> State:
     """The state after the next round."""
     kind = _one(KINDS, draw)
     if kind == "start":
@@ -142,10 +124,10 @@ def _after(states: list[State], draw: random.Random) -> State:
     state = dict(states[-1])
     for _ in range({"edit": 1, "two edits": 2, "nothing": 0}[kind]):
         name = _one({name: edit.weight for name, edit in EDITS.items()}, draw)
-        value = draw.choice([value for value in EDITS[name].values if value != state.get(name, EDITS[name].values[0])])
-        state[name] = value
-        if value == EDITS[name].values[0]:
-            del state[name]
+        first, *_ = EDITS[name].values
+        old = state.pop(name, first)
+        value = draw.choice([value for value in EDITS[name].values if value != old])
+        state |= {} if value == first else {name: value}
     return state
 
 
@@ -153,5 +135,5 @@ def _differing(before: State, after: State) -> list[str]:
     return [name for name in EDITS if before.get(name) != after.get(name)]
 
 
-def _one(weights: Mapping[str, int], draw: random.Random) -> str:
+def _one(weights: Mapping[str, int], draw: Random) -> str:
     return draw.choices([*weights], [*weights.values()])[0]

@@ -17,10 +17,8 @@ from tests.campaigns.cases import Case, read_case, run_case
 
 LARGE = ("10 MB line", "zip bomb")
 MOST = 100  # of a kind
-MARKS = [
-    b"\n", b"\r", b"\t", b'"', b"{", b"]", b"<", b"&", b"\0", b"\\u", b"\\ud800", b"\xff", b"\xe2\x80\xa8", b"1e999",
-    b": ",
-]  # fmt: skip
+MARKS = [mark.encode() for mark in (*'\n\r\t"{]<&\0', "\\u", "\\ud800", "\u2028", "1e999", ": ")] + [b"\xff"]
+CHANGE = st.tuples(st.integers(0, 9999), st.integers(0, 4), st.binary(max_size=4) | st.sampled_from(MARKS))
 
 
 @pytest.mark.parametrize("cases", READERS)
@@ -38,11 +36,7 @@ def _right() -> list[Case]:
 
 
 @pytest.mark.parametrize("case", _right(), ids=lambda case: case.reader)
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 9999), st.integers(0, 4), st.binary(max_size=4) | st.sampled_from(MARKS)), max_size=5
-    )
-)
+@given(st.lists(CHANGE, max_size=5))
 @settings(max_examples=40, deadline=None)
 def test_any_bytes_are_rows_or_one_line(
     case: Case, tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int, bytes]]

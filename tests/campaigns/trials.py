@@ -1,4 +1,4 @@
-"""What campaigns share: a toy project that has run, copies of it, what is killed in them, and the counts that are kept.
+"""What campaigns share: their command line, the toy project that has run, copies of it, and what is killed in them.
 
 What DVC was writing when it was killed may have to be mended before it starts again, as `retrace doctor` says.
 """
@@ -13,11 +13,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from random import Random
+from types import MappingProxyType
+from typing import NamedTuple
 
 import psutil
 from ruamel.yaml import YAML
@@ -42,27 +45,43 @@ ORPHANS = 60.0  # seconds in which what a killed DVC or launcher had started mus
 TWO = "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nnum_machines: 1\nnum_processes: 2\n"
 
 
-class Result:
-    """What became of trials, counted by their kind and kept in benchmarks/ after each, as hours may be cut short."""
+class Outcome(NamedTuple):
+    """What became of a trial."""
 
-    def __init__(self, name: str, seed: int) -> None:
-        self._path, self._seed, self._found = RESULTS / f"{name}.json", seed, dict[str, Counter[str]]()
+    kind: str
+    wrong: Sequence[str]  # what should not have been
+    counts: Mapping[str, int] = MappingProxyType({})
 
-    def count(self, kind: str, **counts: int) -> None:
-        """Add a trial, or several."""
-        of = self._found.setdefault(kind, Counter())
-        of += Counter(counts)
-        write_json(self._path, {"seed": self._seed, "total": self.total(), **dict(sorted(self._found.items()))})
 
-    def total(self, but: str | None = None) -> Counter[str]:
-        """The counts of all kinds, or of those whose names do not have this in them."""
-        return sum((of for kind, of in self._found.items() if but is None or but not in kind), Counter())
+Campaign = Callable[[Path, Path, int, Random], Iterable[Outcome]]
 
-    def end(self, but: str | None = None) -> None:
-        """Print the total and end this process, with an error where a trial was not right."""
-        total = self.total(but)
-        print(json.dumps(total))
-        sys.exit(total["right"] != total["runs"])
+
+def main(campaign: Campaign, about: str | None, count: int = 1, counted: str = "trials") -> None:
+    """Make a campaign's trials: of a toy project that has run, in a folder, so many, drawn from a seed.
+
+    They are counted by their kind and kept in benchmarks/ after each, as hours may be cut short; where one was not
+    right, this process ends with an error. Stages start from a warm server. At the end, on SIGTERM too, the folder is
+    removed with what runs in it.
+    """
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(f"--{counted}", type=int, default=count, dest="count")
+    parser.add_argument("--seed", type=int, default=1)
+    given, found, total = parser.parse_args(), dict[str, Counter[str]](), Counter[str]()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        os.environ[warm.VARIABLE] = warm.address(folder)
+        try:
+            for kind, wrong, counts in campaign(toy(folder / "whole"), folder, given.count, Random(given.seed)):
+                print(kind, dict(counts), wrong or "right", flush=True)
+                for of in (found.setdefault(kind, Counter()), total):
+                    of.update({"runs": 1, "right": not wrong, **counts})
+                kept = {"seed": given.seed, "total": total, **dict(sorted(found.items()))}
+                write_json(RESULTS / Path(sys.argv[0]).with_suffix(".json").name, kept)
+        finally:
+            kill(folder, "all")
+    print(json.dumps(total))
+    sys.exit(total["right"] != total["runs"])
 
 
 def fresh(whole: Path, folder: Path) -> Project:
@@ -89,13 +108,6 @@ def cold(project: Project) -> Project:
     """The same project, whose commands are no children of the warm server, so that what is killed is all there was."""
     variables = project.variables or os.environ
     return replace(project, variables={name: of for name, of in variables.items() if name != warm.VARIABLE})
-
-
-def is_still_running(process: subprocess.Popen[str], seconds: float) -> bool:
-    """Whether a process has not ended after so many seconds."""
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(seconds)
-    return process.poll() is None
 
 
 def failure(done: subprocess.CompletedProcess[str]) -> list[str]:
@@ -172,7 +184,7 @@ def kill(folder: Path, victim: str) -> bool:
         found = found[-1:]
     for process in found:
         with suppress(psutil.NoSuchProcess):
-            process.send_signal(signal.SIGKILL)
+            process.kill()
     return bool(found)
 
 
@@ -182,34 +194,36 @@ def is_warm(victim: str) -> bool:
 
 
 def is_victim(process: psutil.Process, victim: str) -> bool:
-    """Whether a process is of the kind; none is that has just ended."""
+    """Whether a process is of the kind, by the module or program that Python was started with; none that has ended."""
     with suppress(psutil.Error):
         command = process.cmdline()
-        if victim == "all":
-            return True
         if is_warm(victim):
             return not process.children() and "serve" in command
-        return is_of(command, WORDS[victim])
+        names = [Path(part).name for part in command[:4]]
+        return victim == "all" or ("python" in "".join(names[:1]) and any(of.startswith(WORDS[victim]) for of in names))
     return False
 
 
-def is_of(command: Sequence[str], word: str) -> bool:
-    """Whether a Python process was started with a module or program of this name."""
-    is_python = bool(command) and "python" in Path(command[0]).name
-    return is_python and any(Path(part).name.startswith(word) for part in command[1:4])
+def disturb(project: Project, victim: str, moment: float, *command: str) -> tuple[bool, list[str]]:
+    """Start a command and kill something in it a moment later, or everything where there is no such thing.
 
-
-def all_ended(folder: Path) -> bool:
-    """Whether all processes end by themselves; what is left is killed."""
+    Whether the command was still running, and what goes on although it should not: what is left is killed.
+    """
+    running = project.start(*command)
+    with suppress(subprocess.TimeoutExpired):
+        running.wait(moment)
+    is_killed = running.poll() is None
+    if is_killed and victim == "stop":
+        project.stage("retrace.cli.main", "stop")
+        running.communicate()
+    elif is_killed and not kill(project.folder, victim):
+        kill(project.folder, "all")
     end = time.monotonic() + ORPHANS
-    while left := list(processes(folder)):
-        if time.monotonic() > end:
-            for process in left:
-                with suppress(psutil.NoSuchProcess):
-                    process.kill()
-            return False
+    while (orphans := list(processes(project.folder))) and time.monotonic() < end:
         time.sleep(0.1)
-    return True
+    kill(project.folder, "all")
+    running.communicate()
+    return is_killed, ["an orphan goes on"] if orphans else []
 
 
 def toy(folder: Path) -> Path:
@@ -221,32 +235,3 @@ def toy(folder: Path) -> Path:
     project.commit("toy")
     project.run("dvc", "repro")
     return folder
-
-
-def options(about: str | None, counted: str, count: int) -> tuple[int, int]:
-    """How many trials a campaign makes, and from which seed it draws them, by its command line."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(f"--{counted}", type=int, default=count, dest="count")
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    return arguments.count, arguments.seed
-
-
-@contextmanager
-def campaign_folder() -> Iterator[Path]:
-    """A folder that is removed at the end, on SIGTERM too, with what runs in it; stages start from a warm server."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        os.environ[warm.VARIABLE] = warm.address(folder)
-        try:
-            yield folder
-        finally:
-            kill(folder, "all")
-
-
-@contextmanager
-def finished_toy() -> Iterator[tuple[Path, Path]]:
-    """A toy project that has run, and a folder for trials."""
-    with campaign_folder() as folder:
-        yield toy(folder / "whole"), folder

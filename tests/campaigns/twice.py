@@ -8,25 +8,26 @@ workers, which share the folder of checkpoints; both must record the outputs of 
     python -m tests.campaigns.twice [--trials 12] [--seed 1]
 """
 
-import random
 import re
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 
 from ruamel.yaml import YAML
 
 from tests.campaigns import trials
 
 RUN = trials.FINE_TUNING[0]
-HAND = {  # the commands of stages, by name
-    "tokenize": ["tokenize"],
-    "pretrain": ["pretrain"],
-    RUN: ["finetune_sst2", "--method", "full", "--seed", "1"],
-    "evaluate": ["evaluate"],
+HAND = {
+    "tokenize": "tokenize",
+    "pretrain": "pretrain",
+    RUN: "finetune_sst2 --method full --seed 1",
+    "evaluate": "evaluate",
 }
 HELD = re.compile(r"is busy, it is being blocked by|Unable to acquire lock|is already running here as process \d+")
 LONGEST = 5.0  # seconds between the two
@@ -36,7 +37,7 @@ EPOCHS = 20  # of what is queued, for the two to meet
 def trial(whole: Path, folder: Path, stage: str, by_hand: bool, pause: float) -> tuple[list[int], list[str]]:
     """Exit codes of the two, and what is wrong."""
     project = trials.without(whole, folder, stage)
-    command = [sys.executable, "-m", f"stages.{HAND[stage][0]}", *HAND[stage][1:]] if by_hand else ["dvc", "repro"]
+    command = [sys.executable, "-m", *f"stages.{HAND[stage]}".split()] if by_hand else ["dvc", "repro"]
     with project.start("dvc", "repro") as first:
         time.sleep(pause)
         with project.start(*command) as second:
@@ -68,35 +69,29 @@ def queue(whole: Path, folder: Path) -> tuple[int, list[str]]:
                 workers.communicate(timeout=0.02)
                 ended = True
     status = project.run("dvc", "queue", "status").stdout
-    refs = project.run("git", "for-each-ref", "--format=%(refname)", "refs/exps").stdout.split()
-    found = {ref.rpartition("/")[2]: outputs(project.run("git", "show", f"{ref}:dvc.lock").stdout) for ref in refs
-             if ref.endswith(("/one", "/two"))}  # fmt: skip
+    refs = project.run(
+        "git", "for-each-ref", "--format=%(refname)", "refs/exps/**/one", "refs/exps/**/two"
+    ).stdout.split()
+    found = {ref.rpartition("/")[2]: outputs(project.run("git", "show", f"{ref}:dvc.lock").stdout) for ref in refs}
     shutil.rmtree(folder / ".dvc/cache/runs")
     project.set("sst2.epochs", EPOCHS)
     project.run("dvc", "repro", RUN)
     right = outputs((folder / "dvc.lock").read_text())
     print(status, places, flush=True)
-    return len(places), [
-        f"{name}: {found.get(name, 'no result')}" for name in ("one", "two") if found.get(name) != right
-    ]
+    wrong = [f"{name}: {found.get(name, 'no result')}" for name in ("one", "two") if found.get(name) != right]
+    return len(places), wrong
 
 
-def main() -> None:
-    count, seed = trials.options(__doc__, "trials", 12)
-    draw, result = random.Random(seed), trials.Result("twice", seed)
-    with trials.finished_toy() as (whole, folder):
-        for number in range(count):
-            by_hand = number % 2 == 1
-            stage = draw.choice([*HAND] if by_hand else trials.STAGES)
-            codes, wrong = trial(whole, folder / "trial", stage, by_hand, draw.uniform(0, LONGEST))
-            print(stage, by_hand, codes, wrong, flush=True)
-            kind = "by hand" if by_hand else "two repro"
-            result.count(kind, runs=1, both=codes == [0, 0], right=not wrong)
-        places, wrong = queue(whole, folder / "queue")
-        print("queue", wrong)
-        result.count("queue", runs=1, right=not wrong, places=places)
-    result.end()
+def campaign(whole: Path, folder: Path, count: int, draw: Random) -> Iterator[trials.Outcome]:
+    """Two repro and a stage by hand in turn, and last the queue."""
+    for number in range(count):
+        by_hand = number % 2 == 1
+        stage = draw.choice([*HAND] if by_hand else trials.STAGES)
+        codes, wrong = trial(whole, folder / "trial", stage, by_hand, draw.uniform(0, LONGEST))
+        yield trials.Outcome("by hand" if by_hand else "two repro", wrong, {"both": codes == [0, 0]})
+    places, wrong = queue(whole, folder / "queue")
+    yield trials.Outcome("queue", wrong, {"places": places})
 
 
 if __name__ == "__main__":
-    main()
+    trials.main(campaign, __doc__, 12)

@@ -13,11 +13,10 @@ import contextlib
 import shlex
 import time
 from pathlib import Path
+from typing import get_args
 
 from tests.hub import WRITE_TOKEN, LocalHub
 from tests.hub.repository import Kind
-
-KINDS: tuple[Kind, ...] = ("model", "dataset")
 
 
 def main() -> None:
@@ -28,13 +27,12 @@ def main() -> None:
     parser.add_argument("--study", type=Path, help="what the small run of this folder's study reads")
     chosen = parser.parse_args()
     with LocalHub(chosen.folder) as hub:
-        for kind in KINDS:
+        for kind in get_args(Kind):
             for folder in sorted((chosen.folder / f"{kind}s").glob("*/*")):
-                print(_pinned(hub, kind, folder))
-        if chosen.content:
-            _add_content(hub)
-        if chosen.study:
-            _add_study(hub, chosen.study)
+                name = f"{folder.parent.name}/{folder.name}"
+                print(f"{name}@{hub.add(kind, name, folder)}")
+        if chosen.content or chosen.study:
+            _add(hub, chosen.content, chosen.study)
         home = shlex.quote(str((chosen.folder / "home").resolve()))
         access = f"HF_ENDPOINT={hub.endpoint} HF_HUB_DISABLE_XET=1 HF_TOKEN={WRITE_TOKEN}"
         print(f"export {access} HF_HOME={home}", flush=True)
@@ -42,30 +40,19 @@ def main() -> None:
             time.sleep(chosen.seconds)
 
 
-def _add_content(hub: LocalHub) -> None:
+def _add(hub: LocalHub, content: bool, study: Path | None) -> None:
     from datasets import disable_progress_bars  # here, for these imports take seconds
 
     from tests.hub.content import add_datasets, add_models
-
-    disable_progress_bars()
-    for name, commit in {**add_datasets(hub), **add_models(hub)}.items():
-        print(f"{name}@{commit}")
-
-
-def _add_study(hub: LocalHub, study: Path) -> None:
-    from datasets import disable_progress_bars
-
     from tests.hub.content.studies import add_study, fill_folders
 
     disable_progress_bars()
-    print(*add_study(hub, study), sep="\n")
-    for path in fill_folders(study):
-        print(f"{path}: a small version; remove it before the study is run as published")
-
-
-def _pinned(hub: LocalHub, kind: Kind, folder: Path) -> str:
-    name = f"{folder.parent.name}/{folder.name}"
-    return f"{name}@{hub.add(kind, name, folder)}"
+    for name, commit in ({**add_datasets(hub), **add_models(hub)} if content else {}).items():
+        print(f"{name}@{commit}")
+    if study:
+        print(*add_study(hub, study), sep="\n")
+        for path in fill_folders(study):
+            print(f"{path}: a small version; remove it before the study is run as published")
 
 
 if __name__ == "__main__":

@@ -36,25 +36,20 @@ def main() -> None:
         user = replace(project, variables=hub.environment(folder / "home", WRITE_TOKEN))
         _say(f"export HF_ENDPOINT={hub.endpoint} HF_TOKEN={WRITE_TOKEN}")
         _say(f"cd {project.folder}   # a copy of this project at toy size")
-        pins = {name: f"{name}@{commit}" for name, commit in add_datasets(hub).items()}
-        chosen = {"data": "hub", "finetune.methods": ["full"]}
-        chosen |= {
-            f"hub.{part}.repository": pins[of] for part, of in (("text", WIKITEXT), ("sst2", GLUE), ("squad", SQUAD))
-        }
+        pins, parts = add_datasets(hub), {"text": WIKITEXT, "sst2": GLUE, "squad": SQUAD}
+        chosen = {f"hub.{part}.repository": f"{name}@{pins[name]}" for part, name in parts.items()}
+        chosen |= {"data": "hub", "finetune.methods": ["full"]}
         for key, value in chosen.items():
             _say(f"# params.yaml: {key}: {value}")
         project.set_all(chosen)
         _type(user, "dvc", "repro")
         _say("git commit -am 'Toy model on data of the hub'")
         project.commit("Toy model on data of the hub")
-        _type(user, "retrace", "publish", NAME, "--task", "sst2")
-        push = ("retrace", "publish", NAME, "--task", "sst2", "--push", "--even-if", "unlearned")
-        _type(user, *push)
-        _type(user, *push)
+        for push in ((), ("--push", "--even-if", "unlearned"), ("--push", "--even-if", "unlearned")):
+            _type(user, "retrace", "publish", NAME, "--task", "sst2", *push)
         lines = lines_of(hub.files("model", NAME)["README.md"].decode()) + PREDICT
         _type(replace(user, variables=hub.environment(folder / "another-home")), "python", "-c", lines)
-        served = f"{len(hub.requests)} requests were served, {len(hub.unserved)} not"
-        print(f"\n{served}; {len(hub.outside)} went beyond this machine")
+        print(f"\n{len(hub.requests)} requests, {len(hub.unserved)} not served; {len(hub.outside)} beyond this machine")
 
 
 def _say(line: str) -> None:

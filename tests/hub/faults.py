@@ -1,11 +1,10 @@
 """What can go wrong on the way, on demand: for the next so many requests whose path matches."""
 
 import re
-import threading
 from dataclasses import dataclass
 from typing import Literal
 
-from tests.hub.messages import HubError, Request, Response
+from aiohttp import web
 
 
 @dataclass(frozen=True)
@@ -14,13 +13,6 @@ class Status:
 
     status: int
     retry_after: int | None = None  # seconds, as the header Retry-After
-    code: str | None = None  # X-Error-Code, such as GatedRepo
-    message: str = "fault on demand"
-
-    def response(self) -> Response:
-        """The answer that the client gets."""
-        headers = {} if self.retry_after is None else {"Retry_After": str(self.retry_after)}
-        return HubError(self.status, self.message, self.code, **headers).response
 
 
 @dataclass(frozen=True)
@@ -45,12 +37,19 @@ class WrongBytes:
 Fault = Status | Silence | Cut | WrongBytes
 
 
+@dataclass
+class _Order:
+    pattern: str
+    times: int
+    fault: Fault
+    method: str | None
+
+
 class FaultPlan:
     """The faults that were ordered; each is used up by the requests it hits."""
 
     def __init__(self) -> None:
         self._orders: list[_Order] = []
-        self._lock = threading.Lock()
 
     def add(self, pattern: str, times: int, fault: Fault, method: str | None = None) -> None:
         """Let the next requests whose unquoted path `pattern` is found in fail, of one method or of any."""
@@ -61,25 +60,16 @@ class FaultPlan:
         """How many requests are still to fail."""
         return sum(order.times for order in self._orders)
 
-    def take(self, request: Request, response: Response | None) -> Fault | None:
+    def take(self, request: web.Request, response: web.Response | None) -> Fault | None:
         """The fault for this request, before it is served (no response yet) or after.
 
         Faults within a file pass over requests that are answered without one, such as HEAD and redirects.
         """
         is_file = response is not None and request.method == "GET" and "ETag" in response.headers
-        with self._lock:
-            for order in self._orders:
-                matches = order.method in (None, request.method) and re.search(order.pattern, request.address)
-                is_due = is_file if order.fault in (Cut("body"), WrongBytes()) else response is None
-                if order.times and matches and is_due:
-                    order.times -= 1
-                    return order.fault
+        for order in self._orders:
+            matches = order.method in (None, request.method) and re.search(order.pattern, request.path)
+            is_due = is_file if order.fault in (Cut("body"), WrongBytes()) else response is None
+            if order.times and matches and is_due:
+                order.times -= 1
+                return order.fault
         return None
-
-
-@dataclass
-class _Order:
-    pattern: str
-    times: int
-    fault: Fault
-    method: str | None

@@ -4,8 +4,7 @@ Nothing is forgotten: every commit keeps its files, so an old revision resolves 
 """
 
 import hashlib
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -16,7 +15,6 @@ Kind = Literal["model", "dataset"]
 LARGE = 10 * 2**20  # bytes from which a file of any name goes to the large-file storage
 LARGE_SUFFIXES = (".arrow", ".bin", ".gz", ".npy", ".npz", ".onnx", ".parquet", ".pt", ".pth", ".safetensors", ".zip")
 FIRST_DATE = datetime(2026, 1, 1, tzinfo=UTC)  # commits are a second apart, so that the same calls give the same hub
-_OID = re.compile("[0-9a-f]{40}")
 ATTRIBUTES = "".join(f"*{suffix} filter=lfs diff=lfs merge=lfs -text\n" for suffix in LARGE_SUFFIXES).encode()
 
 
@@ -49,8 +47,8 @@ class File:
         return _git_hash("blob", self.pointer if self.large else self.content)
 
     @property
-    def uploaded_as(self) -> str:
-        """The hash by which a client finds that a file has not changed, and so does not send it."""
+    def tag(self) -> str:
+        """The hash by which a client finds that a file has not changed, and so does not fetch or send it."""
         return self.sha256 if self.large else self.blob
 
 
@@ -60,8 +58,6 @@ class Commit:
 
     oid: str
     parent: str | None
-    title: str
-    message: str
     date: datetime
     files: Mapping[str, File]
 
@@ -69,11 +65,6 @@ class Commit:
     def folders(self) -> set[str]:
         """Every folder that a file lies in, at any depth."""
         return {path[:at] for path in self.files for at, character in enumerate(path) if character == "/"}
-
-    def tree(self, folder: str) -> str:
-        """Git's hash of a folder, less exact: of the listing of its files at any depth."""
-        inside = {path: file.blob for path, file in self.files.items() if path.startswith(f"{folder}/") or not folder}
-        return _git_hash("tree", repr(sorted(inside.items())).encode())
 
     @property
     def timestamp(self) -> str:
@@ -95,7 +86,7 @@ class Repository:
 
     def __post_init__(self) -> None:
         """The hub begins every repository with a commit that says which files are large."""
-        self.commit("main", "initial commit", "", {".gitattributes": File(ATTRIBUTES, large=False)})
+        self.commit("main", {".gitattributes": File(ATTRIBUTES, large=False)})
 
     def at(self, revision: str) -> Commit:
         """The commit that a branch or a full hash names.
@@ -104,30 +95,24 @@ class Repository:
         """
         return self.commits[self.branches.get(revision.removeprefix("refs/heads/"), revision)]
 
-    def history(self, revision: str) -> Iterable[Commit]:
+    def history(self, revision: str) -> list[str]:
         """The commits that led to a revision, the last first."""
-        oid: str | None = self.at(revision).oid
-        while oid:
-            yield self.commits[oid]
-            oid = self.commits[oid].parent
+        oids = [self.at(revision).oid]
+        while parent := self.commits[oids[-1]].parent:
+            oids.append(parent)
+        return oids
 
-    def commit(
-        self, branch: str, title: str, message: str, files: Mapping[str, File], oid: str | None = None
-    ) -> Commit:
+    def commit(self, branch: str, files: Mapping[str, File], oid: str | None = None) -> Commit:
         """Add a commit with exactly these files to a branch; the same files again make a commit too.
 
-        `oid` is given where it is to be called as one of the real hub. Raises ValueError where it cannot be.
+        `oid` is given where it is to be called as one of the real hub.
         """
-        parent = self.branches.get(branch)
-        date = FIRST_DATE + timedelta(seconds=len(self.commits))
-        content = repr((parent, title, message, date, sorted((path, file.blob) for path, file in files.items())))
+        parent, date = self.branches.get(branch), FIRST_DATE + timedelta(seconds=len(self.commits))
+        content = repr((parent, date, sorted((path, file.blob) for path, file in files.items())))
         oid = oid or _git_hash("commit", content.encode())
-        if not _OID.fullmatch(oid) or oid in self.commits:
-            raise ValueError(f"{self.name}: commit {oid!r}: expected 40 hex digits, those of no other commit")
-        made = Commit(oid, parent, title, message, date, dict(files))
-        self.commits[made.oid] = made
-        self.branches[branch] = made.oid
-        return made
+        self.commits[oid] = Commit(oid, parent, date, dict(files))
+        self.branches[branch] = oid
+        return self.commits[oid]
 
 
 def _git_hash(kind: str, content: bytes) -> str:

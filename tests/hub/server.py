@@ -1,23 +1,27 @@
-"""The local hub: two HTTP servers on loopback, one for the hub and one for its storage of large files.
+"""The local hub: two addresses on loopback, one for the hub and one for its storage of large files.
 
 They are two as the real ones are: a client must find the way from one to the other, and leave its token behind.
 """
 
+import asyncio
 import os
 import threading
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+from aiohttp import web
 
 from tests.hub import reading, writing  # noqa: F401  (their endpoints are registered so)
-from tests.hub.connections import Server
-from tests.hub.faults import Fault, FaultPlan, Status
-from tests.hub.messages import HubError, Request, Response, json_response
+from tests.hub.faults import Cut, Fault, FaultPlan, Silence, Status, WrongBytes
 from tests.hub.repository import File, Kind, Repository, is_large
-from tests.hub.routes import Call, account_of, find_endpoint
+from tests.hub.routes import ROUTES, Call, Endpoint, HubError, json_response
 
 LOOPBACK = Path(__file__).parent / "loopback"  # a folder for PYTHONPATH, see sitecustomize.py in it
+LAST = 0.1  # seconds for what is being served when the hub stops
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,6 @@ class Seen:
     method: str
     path: str  # unquoted, without the query
     status: int | None  # none where the connection was closed without an answer
-    range: str | None
     token: bool  # whether one came with it
     served: bool  # false: the hub has no such endpoint, or failed
 
@@ -45,29 +48,37 @@ class LocalHub:
     def __init__(self, folder: Path) -> None:
         self.repositories: dict[tuple[Kind, str], Repository] = {}
         self.faults = FaultPlan()
+        self.fail = self.faults.add
         self.requests: list[Seen] = []
         folder.mkdir(parents=True, exist_ok=True)
         self._log = folder.resolve() / "outside.log"
-        self._lock = threading.Lock()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
     def __enter__(self) -> "LocalHub":
-        self._servers = [Server(self._serve), Server(self._serve)]
-        self.endpoint, self.storage = (server.address for server in self._servers)
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result()
         return self
 
+    async def _start(self) -> None:
+        app = web.Application(client_max_size=0)
+        for method, address, endpoint in ROUTES:
+            getattr(app.router, f"add_{method}")(address, partial(self._serve, endpoint))
+        app.router.add_route("*", "/{rest:.*}", partial(self._serve, _nowhere))
+        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=LAST)
+        await self._runner.setup()
+        for _ in range(2):
+            await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.endpoint, self.storage = (f"http://{host}:{port}" for host, port in self._runner.addresses)
+
     def __exit__(self, *_: object) -> None:
-        for server in self._servers:
-            server.stop()
+        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
     def add(
-        self,
-        kind: Kind,
-        name: str,
-        content: Mapping[str, bytes] | Path,
-        private: bool = False,
-        gated: bool = False,
-        message: str = "Upload",
-        commit: str | None = None,
+        self, kind: Kind, name: str, content: Mapping[str, bytes] | Path, gated: bool = False, commit: str | None = None
     ) -> str:
         """Put files, or those of a folder, into a repository, made if it is not there; the commit that has them.
 
@@ -76,11 +87,10 @@ class LocalHub:
         if isinstance(content, Path):
             paths = sorted(path for path in content.rglob("*") if path.is_file())
             content = {path.relative_to(content).as_posix(): path.read_bytes() for path in paths}
-        with self._lock:
-            repository = self.repositories.setdefault((kind, name), Repository(kind, name, private, gated))
-            added = {path: File(data, is_large(path, len(data))) for path, data in content.items()}
-            repository.objects |= {file.sha256: file.content for file in added.values() if file.large}
-            return repository.commit("main", message, "", {**repository.at("main").files, **added}, commit).oid
+        repository = self.repositories.setdefault((kind, name), Repository(kind, name, gated=gated))
+        added = {path: File(data, is_large(path, len(data))) for path, data in content.items()}
+        repository.objects |= {file.sha256: file.content for file in added.values() if file.large}
+        return repository.commit("main", {**repository.at("main").files, **added}, commit).oid
 
     def files(self, kind: Kind, name: str, revision: str = "main") -> dict[str, bytes]:
         """What a repository holds at a revision. Raises KeyError where there is none."""
@@ -89,11 +99,7 @@ class LocalHub:
 
     def commits(self, kind: Kind, name: str, revision: str = "main") -> list[str]:
         """The commits that led to a revision, the last first."""
-        return [commit.oid for commit in self.repositories[kind, name].history(revision)]
-
-    def fail(self, pattern: str, times: int, fault: Fault, method: str | None = None) -> None:
-        """Let the next requests fail whose path `pattern` is found in; see faults.py."""
-        self.faults.add(pattern, times, fault, method)
+        return self.repositories[kind, name].history(revision)
 
     @property
     def unserved(self) -> list[Seen]:
@@ -107,49 +113,64 @@ class LocalHub:
 
     def environment(self, home: Path, token: str | None = None) -> dict[str, str]:
         """The environment of a process that knows no hub but this one and has its caches in `home`."""
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("HF_", "HUGGING")) and not name.lower().endswith("_proxy")
-        }
-        path = os.pathsep.join(filter(None, [str(LOOPBACK), os.environ.get("PYTHONPATH", "")]))
+        theirs = {name for name in os.environ if name.startswith(("HF_", "HUGGING")) or name.lower().endswith("_proxy")}
         return {
-            **kept,
+            **{name: value for name, value in os.environ.items() if name not in theirs},
             "HF_ENDPOINT": self.endpoint,
             "HF_HOME": str(home),
             "HF_HUB_DISABLE_XET": "1",  # transfers by plain HTTP
             "HF_HUB_DISABLE_TELEMETRY": "1",
             "HF_UPDATE_DOWNLOAD_COUNTS": "0",
             "OUTSIDE_LOG": str(self._log),
-            "PYTHONPATH": path,
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(LOOPBACK), os.environ.get("PYTHONPATH", "")])),
             **({"HF_TOKEN": token} if token else {}),
         }
 
-    def _serve(self, request: Request) -> tuple[Response | None, Fault | None]:
+    async def _serve(self, endpoint: Endpoint, request: web.Request) -> web.StreamResponse:
         """Answer a request, or let it fail as was asked for, and note it."""
+        call = Call(request, await request.read(), self.repositories, self.endpoint, self.storage)
         response, served = None, True
-        fault = self.faults.take(request, None)
-        if fault is None:
-            response, served = self._answer(request)
+        fault: Fault | None = self.faults.take(request, None)
+        if isinstance(fault, Status):
+            headers = {} if fault.retry_after is None else {"Retry_After": str(fault.retry_after)}
+            response = HubError(fault.status, "fault on demand", **headers).response
+        elif fault is None:
+            response, served = _answer(endpoint, call)
             fault = self.faults.take(request, response)
-        elif isinstance(fault, Status):
-            response = fault.response()
-        status, part = response and response.status, request.headers.get("Range")
-        self.requests.append(Seen(request.method, request.address, status, part, request.token is not None, served))
-        return response, fault
+        status = None if response is None else response.status
+        self.requests.append(Seen(request.method, request.path, status, call.token is not None, served))
+        if isinstance(fault, Silence):
+            await asyncio.sleep(fault.seconds)
+        if response is None:
+            return _closed(request, web.Response())
+        body: Any = response.body
+        if isinstance(fault, WrongBytes):
+            response.body = bytes(byte ^ 0xFF for byte in body)
+        if isinstance(fault, Cut):
+            half = web.StreamResponse(headers={**response.headers, "Content-Length": str(len(body))})
+            await half.prepare(request)
+            await half.write(body[: len(body) // 2])
+            return _closed(request, half)
+        return response
 
-    def _answer(self, request: Request) -> tuple[Response, bool]:
-        """The response of the request's endpoint, and whether it has one."""
-        found = find_endpoint(request)
-        if found is None:
-            return json_response({"error": "the local hub has no such endpoint"}, 501), False
-        endpoint, parts = found
-        try:
-            with self._lock:
-                stored = request.path.startswith("/storage/")  # signed addresses, without an account
-                account = None if stored else account_of(request.token)
-                return endpoint(Call(request, account, self.repositories, self.endpoint, self.storage), **parts), True
-        except HubError as error:
-            return error.response, error.response.status != 501
-        except Exception:  # a defect of this hub; the client is told, and the test sees it as unserved
-            return json_response({"error": traceback.format_exc()}, 500), False
+
+def _closed(request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
+    """The response of a request whose connection is closed."""
+    assert request.transport
+    request.transport.close()
+    return response
+
+
+def _answer(endpoint: Endpoint, call: Call) -> tuple[web.Response, bool]:
+    """The response of an endpoint, and whether it has served."""
+    parts = {name: of for name, of in call.request.match_info.items() if name not in ("kind", "name")}
+    try:
+        return endpoint(call, **parts), True
+    except HubError as error:
+        return error.response, error.response.status != 501
+    except Exception:  # a defect of this hub; the client is told, and the test sees it as unserved
+        return json_response({"error": traceback.format_exc()}, status=500), False
+
+
+def _nowhere(call: Call, rest: str) -> web.Response:
+    raise HubError(501, f"the local hub has no such endpoint: {rest}")

@@ -26,3 +26,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
             project.commit("run")
             project.folder.rename(folder)
     return Project(folder)
+
+
+@pytest.fixture
+def ready(project: Project) -> Project:
+    """A project whose next stage is pretraining."""
+    for stage in ("sources.sample", "sources.model", "tokenize"):
+        project.stage(stage)
+    return project

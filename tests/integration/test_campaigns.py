@@ -30,9 +30,7 @@ def test_two_repro_at_once_end_with_the_same_bytes(finished: Project, tmp_path: 
     assert wrong == [], codes
 
 
-def test_a_project_that_is_edited_killed_and_collected_has_the_same_bytes_in_the_same_state(
-    finished: Project, tmp_path: Path
-) -> None:
+def test_a_project_that_is_edited_killed_and_collected_has_the_same_bytes(finished: Project, tmp_path: Path) -> None:
     shutil.copytree(finished.folder, tmp_path / "project", symlinks=True)
     soak = Soak(Project(tmp_path / "project"), tmp_path / "site")
     (tmp_path / "project/models/.tokens.partial").mkdir()  # as a killed stage leaves it
@@ -46,9 +44,7 @@ def test_a_project_that_is_edited_killed_and_collected_has_the_same_bytes_in_the
     assert wrong == ["reports/more is another than before"]
 
 
-def test_damaged_files_are_noticed_before_they_are_used(
-    finished: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_damaged_files_are_noticed_before_they_are_used(finished: Project, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(shutil.copytree(finished.folder, tmp_path / "project", symlinks=True))
     with atomic_folder(Path(".retrace/states/run/1"), summed=True) as folder:
         (folder / "state.safetensors").write_bytes(bytes(999))

@@ -32,8 +32,7 @@ HOSTILE = "</textarea><script>alert(1)</script><img src=x onerror=alert(2)> \u20
 def partly(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project that lists more methods than it has trained."""
     folder = tmp_path_factory.mktemp("demo") / "project"
-    shutil.copytree(finished.folder, folder, symlinks=True)
-    project = Project(folder)
+    project = Project(shutil.copytree(finished.folder, folder, symlinks=True))
     project.set("finetune.methods", ["full", "scratch", "lora"])
     shutil.rmtree(folder / "models/squad/scratch")
     return project
@@ -43,9 +42,7 @@ def partly(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Proje
 def port(partly: Project) -> Iterator[int]:
     """Where the page is served; Ctrl-C ends it cleanly."""
     command = [sys.executable, "-m", "retrace.cli.main", "demo", "--port", "0"]
-    server = subprocess.Popen(
-        command, cwd=partly.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )  # fmt: skip
+    server = subprocess.Popen(command, cwd=partly.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert server.stdout is not None
     try:
         address = re.match(r"http://127\.0\.0\.1:(\d+) ", server.stdout.readline())
@@ -60,8 +57,7 @@ def port(partly: Project) -> Iterator[int]:
 
 def ask(port: int, path: str = "/", body: str | bytes | None = None, **headers: str) -> tuple[HTTPResponse, str]:
     """A response and its text; with a body it is a form that is sent."""
-    sent = {"Content-Type": FORM} if body is not None else {}
-    sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+    sent = ({} if body is None else {"Content-Type": FORM}) | headers
     with closing(HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
         connection.request("GET" if body is None else "POST", path, body, sent)
         response = connection.getresponse()
@@ -104,13 +100,11 @@ def test_masked_words_are_filled_in(port: int) -> None:
     found = cards(port, "words", masked="the ale was [MASK] , but the [MASK] were charming")
     assert [card[:6] for card in found] == ["Word 1", "Word 2"]
     shares = [float(share) for share in re.findall(r"\d\.\d{3}", found[0])]
-    assert len(shares) == 5
-    assert shares == sorted(shares, reverse=True)
+    assert (len(shares), sorted(shares, reverse=True)) == (5, shares)
 
 
 def test_what_was_not_trained_is_named(port: int) -> None:
-    _, page = ask(port)
-    assert "Reviews by LoRA (models/sst2/lora/1); Questions by Scratch (models/squad/scratch/1)." in page
+    assert "Reviews by LoRA (models/sst2/lora/1); Questions by Scratch (models/squad/scratch/1)." in ask(port)[1]
 
 
 def test_hostile_text_is_text(port: int) -> None:
@@ -133,25 +127,21 @@ def test_hostile_text_is_text(port: int) -> None:
         (403, "Origin: 'null' is not allowed", "/text", "text=a", {"Origin": "null"}),
         (413, "Maximum request body size 524288 exceeded", "/text", "text=" + "a" * 600_000, {}),
         (400, "text: 20001 characters are too many", "/text", "text=" + "a" * 20_001, {}),
-        (400, "text: '' is not allowed", "/text", "{}", {"Content_Type": "application/json"}),
+        (400, "text: '' is not allowed", "/text", "{}", {"Content-Type": "application/json"}),
         (400, "text: '' is not allowed; expected a text", "/text", "text=+", {}),
         (400, "question: '' is not allowed", "/question", "passage=a", {}),
         (400, "the form cannot be read: 'utf-8' codec", "/text", b"text=\xff", {}),
-        (400, "the form cannot be read: unknown encoding", "/text", "text=a", {"Content_Type": f"{FORM}; charset=x"}),
-        (400, "the form cannot be read: boundary missed", "/text", "a", {"Content_Type": "multipart/form-data"}),
+        (400, "the form cannot be read: unknown encoding", "/text", "text=a", {"Content-Type": f"{FORM}; charset=x"}),
+        (400, "the form cannot be read: boundary missed", "/text", "a", {"Content-Type": "multipart/form-data"}),
         (400, "text: no word is masked; write [MASK]", "/words", "masked=a", {}),
         (400, "tokens are too many; the model reads 128", "/words", "masked=" + "a+" * 200 + "___", {}),
         (404, "404: Not Found", "/models", None, {}),
         (405, "405: Method Not Allowed", "/text", None, {}),
     ],
 )
-def test_bad_requests_are_refused_in_a_line(
-    port: int, status: int, said: str, path: str, body: str | bytes | None, headers: dict[str, str]
-) -> None:
+def test_bad_requests_are_refused_in_a_line(port: int, status, said: str, path: str, body, headers) -> None:
     response, text = ask(port, path, body, **headers)
-    assert response.status == status
-    assert said in text
-    assert len(text.splitlines()) == 1
+    assert (response.status, said in text, len(text.splitlines())) == (status, True, 1)
     assert response.headers["Content-Type"].startswith("text/plain")
     assert "default-src 'none'" in response.headers["Content-Security-Policy"]
 
@@ -166,28 +156,29 @@ def test_a_port_that_is_taken_is_named(port: int, partly: Project) -> None:
     assert done.stderr == f"error: --port: {port}: Address already in use; expected a free port; 0 takes any\n"
 
 
+def answered(page: Any, button: str) -> None:
+    page.click(f"text='{button}'")
+    page.wait_for_selector("#answers .card")
+
+
 @pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (390, "dark")])
 def test_the_page_in_a_browser(browser: Any, port: int, width: int, theme: str) -> None:
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
     complaints, own = [], f"http://127.0.0.1:{port}/"
     page.on("console", lambda message: complaints.append(message.text))
     page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
-    page.on(
-        "request", lambda request: None if request.url.startswith((own, "data:")) else complaints.append(request.url)
-    )
+    page.on("request", lambda request: request.url.startswith((own, "data:")) or complaints.append(request.url))
     page.goto(own)
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert background == ("rgb(255, 255, 255)" if theme == "light" else "rgb(18, 22, 27)")
     for button, first in (("Classify", "Full"), ("Answer", "Full"), ("Fill in", "Word 1")):
-        page.click(f"text='{button}'")  # with the examples that stand in the fields
-        page.wait_for_selector("#answers .card")
+        answered(page, button)  # with the examples that stand in the fields
         assert page.locator("#answers .who").first.inner_text().strip() == first
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert serious_violations(page) == []
     page.fill("#passage", f"{HOSTILE} Ada Lund founded it. " * 20)
     page.fill("#question", HOSTILE)
-    page.click("text='Answer'")
-    page.wait_for_selector("#answers .card")
+    answered(page, "Answer")
     assert page.input_value("#question") == HOSTILE
     assert page.locator("img, script").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -199,7 +190,6 @@ def test_the_page_works_without_scripts(browser: Any, port: int) -> None:
     page = browser.new_page(java_script_enabled=False)
     page.goto(f"http://localhost:{port}/")
     page.fill("#question", "What is it?")
-    page.click("text='Answer'")
-    page.wait_for_selector("#answers .card")
+    answered(page, "Answer")
     assert page.input_value("#question") == "What is it?"
     page.close()

@@ -2,36 +2,25 @@
 
 import json
 
-import pyarrow.parquet as pq
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from retrace.core.paths import sentences_path
-from retrace.datasets.examples import read_sentences
-from retrace.finetuning.method import read_method
 from retrace.hub.pins import folder_digest
-from retrace.results.predictions import read_epochs
 from retrace.tokens.tokenizer import TOKENIZER_FILES
 from tests.hub.content.models import BERT, LLAMA, MODERNBERT, ROBERTA, published_models, write_model
-from tests.toy import TOY, Project
+from tests.toy import Project
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-LONGEST = TOY["sst2"]["max_length"]
 UNUSED = {"hidden_size": 8, "layers": 1, "heads": 1, "intermediate_size": 8, "max_positions": 8}  # not the model's
 
 
 @pytest.fixture
 def given(project: Project) -> Project:
     """A project that is told to pass weights on as they are."""
-    project.set_all({
-        **{f"model.{key}": value for key, value in UNUSED.items()},
-        "pretrain.epochs": 0,
-        "squad.max_length": 64,
-        "metrics.bootstrap_samples": 200,
-    })  # fmt: skip
+    unused = {f"model.{key}": value for key, value in UNUSED.items()}
+    project.set_all({**unused, "pretrain.epochs": 0, "squad.max_length": 64, "metrics.bootstrap_samples": 200})
     return project
 
 
@@ -45,6 +34,11 @@ def _start_from(project: Project, family: str, name: str) -> dict[str, bytes]:
 def _run(project: Project, *stages: str) -> None:
     for stage in stages:
         project.stage(*stage.split())
+
+
+def _weights(project: Project) -> list[dict[str, torch.Tensor]]:
+    """After pretraining and as they were given."""
+    return [load_file(project.folder / name / "model.safetensors") for name in ("models/pretrained", "weights")]
 
 
 def _curve(project: Project) -> list[list[str]]:
@@ -66,13 +60,12 @@ def test_given_weights_go_through_every_stage(given: Project, family: str, name:
     given.set_all({"finetune.methods": [method], "finetune.squad_methods": [method]})
     _run(given, "sources.sample", "sources.model", "tokenize", "pretrain", "perplexity_eval")
     pretrained = given.folder / "models/pretrained"
-    weights, before = (load_file(folder / "model.safetensors") for folder in (pretrained, given.folder / "weights"))
+    weights, before = _weights(given)
     assert weights.keys() == before.keys()
     assert all(torch.equal(weight, before[key].float()) for key, weight in weights.items())
     assert json.loads((pretrained / "config.json").read_text())["dtype"] == "float32"
     ((epoch, training, _, perplexity),) = _curve(given)
-    assert (epoch, training) == ("0", "")
-    assert float(perplexity) > 1
+    assert (epoch, training, float(perplexity) > 1) == ("0", "", True)
     assert ("causal" if family == "llama" else "pseudo") in (given.folder / "reports/perplexity.json").read_text()
 
     cell = f"--method {method} --seed 1"
@@ -83,28 +76,13 @@ def test_given_weights_go_through_every_stage(given: Project, family: str, name:
     for folder in (pretrained, given.folder / f"models/sst2/{method}/1", given.folder / f"models/squad/{method}/1"):
         for file in published.keys() & set(TOKENIZER_FILES):
             assert (folder / file).read_bytes() == published[file]
-    if method == "full":
-        _assert_transformers_answers_the_same(given)
 
     _run(given, "evaluate", "report")
     report = (given.folder / "reports/report.md").read_text()
+    checkpoint = given.params()["model"]["checkpoint"]
     assert ("causal, sliding windows" in report) == (family == "llama")
-    assert f"Training started from the weights of {given.params()['model']['checkpoint']}." in report
-    assert f"| model.checkpoint | {given.params()['model']['checkpoint']} |" in report
-
-
-def _assert_transformers_answers_the_same(project: Project) -> None:
-    """Without Retrace, from the folder alone."""
-    folder = project.folder / "models/sst2/full/1"
-    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForSequenceClassification.from_pretrained(folder)
-    epochs = read_epochs(project.folder / "predictions/sst2/full/1", "classification")[1:]
-    logits_there = min(epochs, key=lambda epoch: epoch.validation_loss).rows[["logit_0", "logit_1"]].to_numpy()
-    sentences = read_sentences(sentences_path(project.folder / "data/sample", "dev"))
-    for sentence, expected in zip(sentences, logits_there, strict=True):
-        with torch.no_grad():
-            given = tokenizer(sentence.text, truncation=True, max_length=LONGEST, return_tensors="pt")
-            logits = model.eval()(**given).logits[0]
-        assert logits.tolist() == pytest.approx(expected, abs=0.02)  # training may be in bf16
+    assert f"Training started from the weights of {checkpoint}." in report
+    assert f"| model.checkpoint | {checkpoint} |" in report
 
 
 @pytest.mark.parametrize(("family", "name"), [("bert", BERT), ("llama", LLAMA)])
@@ -116,19 +94,9 @@ def test_given_weights_are_trained_on(given: Project, family: str, name: str) ->
     assert [row[0] for row in curve] == ["0", "1", "2"]
     assert float(curve[2][2]) < float(curve[0][2])
     assert family != "bert" or all(0 <= float(row[-1]) <= 1 for row in curve)  # how often the next sentence is known
-    folders = (given.folder / name for name in ("models/pretrained", "weights"))
-    weights, before = (load_file(folder / "model.safetensors") for folder in folders)
+    weights, before = _weights(given)
     assert weights.keys() == before.keys()
     assert not any(torch.equal(weight, before[key].float()) for key, weight in weights.items() if "proj" in key)
-
-
-def test_methods_start_from_what_bert_learnt_of_pairs(given: Project) -> None:
-    _start_from(given, "bert", BERT)
-    _run(given, "sources.sample", "sources.model", "tokenize", "pretrain")
-    for method in ("scratch", "frozen", "lora"):
-        _run(given, f"finetune_sst2 --method {method} --seed 1", f"finetune_squad --method {method} --seed 1")
-        rows = pq.read_table(given.folder / f"predictions/squad/{method}/1/predictions.parquet").num_rows
-        assert rows == 96 * (1 + read_method(given.params(), method, "squad").settings.epochs_factor)
 
 
 def test_a_block_may_not_be_longer_than_what_the_weights_read(given: Project) -> None:

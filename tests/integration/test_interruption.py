@@ -6,8 +6,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import psutil
@@ -29,28 +29,14 @@ PRETRAIN = [*warm.COMMAND, "-m", "stages.pretrain"]
 SQUAD = [*warm.COMMAND, "-m", "stages.finetune_squad", "--method", "full", "--seed", "1"]
 
 
-@pytest.fixture
-def ready(project: Project) -> Project:
-    """A project whose next stage is pretraining."""
-    for stage in ("sources.sample", "sources.model", "tokenize"):
-        project.stage(stage)
-    return project
-
-
 def _outputs(project: Project) -> dict[str, bytes]:
-    files = [*project.folder.glob("models/**/*.safetensors"), *project.folder.glob("predictions/**/*")]
-    files += project.folder.glob("reports/curves/*")
-    return {str(file): file.read_bytes() for file in files if file.is_file()}
+    patterns = ("models/**/*.safetensors", "predictions/**/*", "reports/curves/*")
+    files = (file for pattern in patterns for file in project.folder.glob(pattern) if file.is_file())
+    return {str(file): file.read_bytes() for file in files}
 
 
 def _states(project: Project) -> list[Path]:
     return sorted(path for path in project.folder.glob(".retrace/states/*/*") if path.name.isdigit())
-
-
-def _working(project: Project) -> list[psutil.Process]:
-    """The stages' processes, which hold locks that name them."""
-    locks = [holder(path) for path in project.folder.glob(".retrace/locks/*.lock")]
-    return [psutil.Process(lock.process) for lock in locks if lock and psutil.pid_exists(lock.process)]
 
 
 def _killed_after(project: Project, steps: int, command: list[str]) -> None:
@@ -60,7 +46,9 @@ def _killed_after(project: Project, steps: int, command: list[str]) -> None:
         while not any(int(path.name) >= steps for path in _states(project)):
             assert launcher.poll() is None, "it ended before it was killed"
             time.sleep(0.005)
-        stage = _working(project)
+        # The stage's processes hold locks that name them.
+        locks = [holder(path) for path in project.folder.glob(".retrace/locks/*.lock")]
+        stage = [psutil.Process(lock.process) for lock in locks if lock and psutil.pid_exists(lock.process)]
         assert stage
         for process in [launcher, *stage]:
             process.kill()
@@ -76,9 +64,7 @@ def _killed_after(project: Project, steps: int, command: list[str]) -> None:
     ],
     ids=["one process", "three processes", "two that share"],
 )
-def test_killed_training_goes_on_to_the_same_bytes(
-    ready: Project, launcher: list[str], variables: dict[str, str], kills: Iterable[tuple[list[str], Iterable[int]]]
-) -> None:
+def test_killed_training_goes_on_to_the_same_bytes(ready: Project, launcher: list[str], variables, kills) -> None:
     ready.set("squad.epochs", 2)
     project = ready.with_variables(**variables)
     for stage, steps in kills:
@@ -115,36 +101,18 @@ def test_one_process_then_two_then_four_train_on_the_same_examples(ready: Projec
     assert not _states(project)
 
 
-def test_a_stage_that_is_asked_to_stop_says_that_it_goes_on(ready: Project) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ready.folder), "RETRACE_SAVE_SECONDS": "0"}
-    command = [sys.executable, "-m", "stages.pretrain"]
-    ready.set("pretrain.epochs", 5)
-    with subprocess.Popen(command, cwd=ready.folder, env=environment, text=True, stdout=-1, stderr=-1) as stage:
-        assert stage.stdout is not None
-        assert re.match(r"pretrain  takes up to .+ of disk space; .+ are free", stage.stdout.readline())
-        assert "epoch 0" in stage.stdout.readline()
-        while not _states(ready):
-            assert stage.poll() is None, "it ended before it was asked to stop"
-            time.sleep(0.02)
-        stage.send_signal(signal.SIGTERM)
-        _, errors = stage.communicate()
-    assert stage.returncode == 75
-    assert re.fullmatch(r"pretrain: asked to stop after step \d+; run it again to resume there\n", errors)
-    assert "resuming after step" in ready.stage("pretrain").stdout
-
-
 def test_a_slurm_job_saves_requeues_itself_and_goes_on(project: Project, tmp_path: Path) -> None:
     """The job script by itself, told by a signal that its time is up; `scontrol` only writes down what it is told."""
     project.run("git", "init", "-q")
-    told = tmp_path / "told"
-    (tmp_path / "scontrol").write_text(f'#!/bin/sh\necho "$@" >> {told}\n')
-    (tmp_path / "scontrol").chmod(0o755)
+    project.set("pretrain.epochs", 6)
+    told, scontrol = tmp_path / "told", tmp_path / "scontrol"
+    scontrol.write_text(f'#!/bin/sh\necho "$@" >> {told}\n')
+    scontrol.chmod(0o755)
     path = f"{Path(sys.executable).parent}{os.pathsep}{tmp_path}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PYTHONPATH": str(project.folder), "PATH": path, "SLURM_JOB_ID": "7"}
-    project.set("pretrain.epochs", 6)
-    job = ["bash", "launch/slurm.sh", "pretrain"]
+    options: Any = {"args": ["bash", "launch/slurm.sh", "pretrain"], "cwd": project.folder, "text": True}
     hurried = {**environment, "RETRACE_SAVE_SECONDS": "0"}
-    with subprocess.Popen(job, cwd=project.folder, env=hurried, text=True, stdout=-1, stderr=-1) as first:
+    with subprocess.Popen(**options, env=hurried, stdout=-1, stderr=-1) as first:
         while not _states(project):
             assert first.poll() is None, "it ended before it was asked to stop"
             time.sleep(0.02)
@@ -152,11 +120,9 @@ def test_a_slurm_job_saves_requeues_itself_and_goes_on(project: Project, tmp_pat
         said, errors = first.communicate(timeout=120)
     assert first.returncode != 0
     assert re.search(r"pretrain-0: process \d+ was asked to stop", said)
-    assert "run it again to resume there" in errors
+    assert re.search(r"pretrain: asked to stop after step \d+; run it again to resume there\n", errors)
     assert told.read_text() == "requeue 7\n"
-    again = subprocess.run(
-        job, cwd=project.folder, env=environment, text=True, capture_output=True, timeout=240, check=True
-    )
+    again = subprocess.run(**options, env=environment, capture_output=True, timeout=240, check=True)
     assert "resuming after step" in again.stdout
     assert (project.folder / "models/pretrained/model.safetensors").is_file()
     assert told.read_text() == "requeue 7\n"

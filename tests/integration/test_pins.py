@@ -24,40 +24,24 @@ PRESETS = [read_preset(path) for path in (ROOT / "data/params.yaml", *sorted(ROO
 
 def _read_datasets(hubs: list[dict[str, Any]], folder: str) -> list[dict[str, Any]]:
     """Write the parts of each `hub` of a params.yaml, and read its further tasks; what there is of each."""
-    from retrace.hub.settings import HubClassificationParams
+    from retrace.datasets.card import make_card
+    from retrace.hub.settings import HubClassificationParams, HubParams
+    from retrace.hub.source import write_source
     from stages.sources.hub_classification import read_hub_task
 
     found = []
     for number, hub in enumerate(hubs):
-        tasks = hub.get("classification") or {}
-        parts = _written(Path(folder) / str(number), hub) if "text" in hub else {}
-        for task in tasks:
-            data = read_hub_task(
-                HubClassificationParams.read({"hub": hub}, key=task).task, f"hub.classification.{task}"
-            )
+        parts: dict[str, Any] = {}
+        if "text" in hub:
+            write_source(Path(folder) / str(number), HubParams.read({"hub": hub}).hub)
+            parts = make_card(Path(folder) / str(number))
+            del parts["findings"]
+        for task in hub.get("classification") or {}:
+            settings = HubClassificationParams.read({"hub": hub}, key=task).task
+            data = read_hub_task(settings, f"hub.classification.{task}")
             parts[task] = [list(data.classes), {part: len(rows) for part, rows in data.parts.items()}]
         found.append(parts)
     return found
-
-
-def _written(folder: Path, hub: dict[str, Any]) -> dict[str, Any]:
-    """How many documents of each part, which labels and which kinds of question `data: hub` gives."""
-    from retrace.core.paths import questions_path, running_text, sentences_path
-    from retrace.datasets.examples import read_sentences
-    from retrace.datasets.squad import read_questions
-    from retrace.datasets.text import read_documents, text_path
-    from retrace.hub.settings import HubParams
-    from retrace.hub.source import write_source
-
-    write_source(folder, HubParams.read({"hub": hub}).hub)
-    text = [text_path(running_text(folder), part) for part in ("train", "valid", "test")]
-    sentences = [read_sentences(sentences_path(folder, part)) for part in ("train", "dev")]
-    questions = [read_questions(questions_path(folder, part)) for part in ("train", "dev")]
-    return {
-        "text": [len(list(read_documents(path))) for path in text],
-        "sst2": [sorted({row.label for row in rows}) for rows in sentences],
-        "squad": [sorted({bool(question.answers) for question in asked}) for asked in questions],
-    }
 
 
 def _read_models(starts: list[tuple[str, str]], folder: str) -> dict[str, list[str]]:
@@ -87,9 +71,10 @@ def test_every_data_set_is_there_in_config_splits_and_columns(hub: LocalHub, tmp
     for of, parts in zip(different.values(), found, strict=True):
         assert parts.keys() == ({"text", "sst2", "squad"} & of.keys()) | (of.get("classification") or {}).keys()
         if "text" in of:
-            assert min(parts["text"]) > 0
-            assert parts["sst2"] == [[0, 1]] * 2
-            assert all(True in kinds for kinds in parts["squad"])
+            assert all(found["documents"] for found in parts["text"].values())
+            for part in ("train", "dev"):
+                assert 0 < parts["sst2"][part]["favourable"] < parts["sst2"][part]["sentences"]
+                assert parts["squad"][part]["unanswerable"] < parts["squad"][part]["questions"]
     (news,) = (parts["ag_news"] for parts in found if "ag_news" in parts)
     assert news[0] == list(TOPICS)
     rows = small_data().news

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,7 @@ from ruamel.yaml import YAML
 
 from retrace.core.files import rounded
 from retrace.core.settings import DATA_PARAMS, PARAMS
-from retrace.evaluation.outcomes import decided_answers
 from retrace.finetuning.method import FILE
-from retrace.results.predictions import read_epochs
 from tests.campaigns import places
 from tests.integration.conftest import PLANTED
 from tests.toy import Project, holding
@@ -50,47 +49,48 @@ def clone(finished: Project, tmp_path: Path) -> Project:
     return Project(tmp_path / "clone")
 
 
+def _json(project: Project, report: str) -> Any:
+    return json.loads((project.folder / f"reports/{report}.json").read_text())
+
+
+def _bytes(project: Project) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in (project.folder / "reports").glob("*.json")}
+
+
 def _leaves(values: Any) -> int:
     return sum(map(_leaves, values.values())) if isinstance(values, dict) else 1
 
 
 def test_everything_is_there(finished: Project) -> None:
     assert set(YAML(typ="safe").load(finished.folder / "dvc.lock")["stages"]) == ALL - SOURCES
-    reports = finished.folder / "reports"
-    metrics = json.loads((reports / "metrics.json").read_text())
+    metrics, scores = _json(finished, "metrics"), _json(finished, "scores")
     assert set(metrics["sst2"]) == {"baselines", "full", "scratch", "flags"}
     assert set(metrics["squad"]["baselines"]) == {"no_answer", "word_overlap"}
     assert metrics["squad"]["full"].keys() == {"f1", "exact_match", "HasAns_f1", "NoAns_f1", "validation_loss"}
     assert metrics["sst2"]["flags"], "a toy model learns nothing"
-    scores = json.loads((reports / "scores.json").read_text())
     for task, details in scores.items():
         for method, found in details["methods"].items():
             assert metrics[task][method].items() <= rounded(found["figures"]).items()
     assert {"exact_match", "f1", "best_f1", "rougeL"} <= set(scores["squad"]["methods"]["full"]["figures"])
-    headlines = json.loads((reports / "perplexity.json").read_text())
-    perplexity = json.loads((reports / "perplexity-details.json").read_text())
-    assert headlines["test"] == {
-        name: rounded(perplexity["test"][name]["perplexity_per_token"]) for name in ("masked", "pseudo", "unigram")
-    }
+    headlines, perplexity = _json(finished, "perplexity"), _json(finished, "perplexity-details")
+    per_token = {name: perplexity["test"][name]["perplexity_per_token"] for name in ("masked", "pseudo", "unigram")}
+    assert headlines["test"] == rounded(per_token)
+    for found in (perplexity["valid"][name] for name in per_token):
+        assert all(ends["low"] < found[name] < ends["high"] for name, ends in found["intervals"].items())
     figures = [{key: of for key, of in found.items() if key != "flags"} for found in metrics.values()]
     assert sum(map(_leaves, [*figures, headlines["valid"], headlines["test"]])) <= 30, "one screen, with some flags"
-    for measure in ("masked", "pseudo", "unigram"):
-        figures = perplexity["valid"][measure]
-        assert all(ends["low"] < figures[name] < ends["high"] for name, ends in figures["intervals"].items())
-    page = (reports / "report.html").read_text()
-    for heading in ("Results", "Pretraining", "Reviews", "Questions", "Predictions", "Data and runs"):
-        assert f"<h2>{heading}</h2>" in page
+    reports = finished.folder / "reports"
+    headings = re.findall("<h2>(.+?)</h2>", (reports / "report.html").read_text())
+    assert {"Results", "Pretraining", "Reviews", "Questions", "Predictions", "Data and runs"} <= set(headings)
     figures = set(re.findall(r"\((figures/.+?\.svg)\)", (reports / "report.md").read_text()))
     assert figures == {f"figures/{path.name}" for path in (reports / "figures").iterdir()}
     assert {"figures/sst2-accuracy.svg", "figures/squad-f1.svg"} <= figures
     commit = finished.run("git", "rev-parse", "HEAD~").stdout.strip()  # the run's results were committed after it
-    assert json.loads((reports / "runs/pretrain.json").read_text())["origin"]["commit"] == commit
+    assert _json(finished, "runs/pretrain")["origin"]["commit"] == commit
     assert {path.stem for path in (reports / "runs/stages").iterdir()} == {"tokenize", "perplexity-eval", "evaluate"}
     assert finished.run("git", "status", "--porcelain").stdout == ""
-    written = [
-        path for path in finished.folder.rglob(".gitignore") if path.parent.name not in (".dvc", finished.folder.name)
-    ]
-    assert written == [], "DVC wrote ignore files of its own"
+    ignoring = {path.parent.name for path in finished.folder.rglob(".gitignore")}
+    assert ignoring == {".dvc", finished.folder.name}, "DVC wrote ignore files of its own"
 
 
 def test_no_secret_of_the_environment_is_written_anywhere(finished: Project) -> None:
@@ -104,22 +104,10 @@ def test_a_stage_reads_no_params_but_those_that_dvc_compares(clone: Project) -> 
             params: dict[str, Any] = {}
             for key, value in locked["params"].get(str(file), {}).items():
                 *above, last = key.split(".")
-                place = params
-                for part in above:
-                    place = place.setdefault(part, {})
-                place[last] = value
+                reduce(lambda place, part: place.setdefault(part, {}), above, params)[last] = value
             YAML().dump(params, clone.folder / file)
         module, *arguments = locked["cmd"].partition("-m stages.")[2].split()
         clone.stage(module, *arguments)
-
-
-def test_editing_a_metric_reruns_evaluation_and_report_alone(clone: Project) -> None:
-    path = clone.folder / "retrace/evaluation/metrics/accuracy.py"
-    code = path.read_text().replace("FIGURES = {", 'FIGURES = {"errors": Figure("fraction", "lower"), ')
-    wrong = '"errors": Share.among_all(np.not_equal(outcome.labels, outcome.predicted)), '
-    path.write_text(code.replace('return {"accuracy"', f'return {{{wrong}"accuracy"'))
-    assert _ran(clone.run("dvc", "repro")) == {"evaluate", "report"}
-    assert "errors" in json.loads((clone.folder / "reports/scores.json").read_text())["sst2"]["legend"]
 
 
 def test_a_change_of_code_concerns_the_stages_that_reach_it(clone: Project) -> None:
@@ -127,9 +115,7 @@ def test_a_change_of_code_concerns_the_stages_that_reach_it(clone: Project) -> N
     for path, stages in {
         "retrace/evaluation/metrics/f1.py": {"evaluate", "report"},
         "retrace/evaluation/metrics/new.py": {"evaluate", "report"},  # which metrics there are is part of evaluation
-        "retrace/report/page.html.j2": {"report"},
         "retrace/report/page.css": {"report"},
-        "retrace/report/page.js": {"report"},
         "retrace/report/summary.py": {"report"},
         "presets/real.yaml": set(),
         "retrace/finetuning/run.py": CELLS,
@@ -173,12 +159,12 @@ def test_adding_and_removing_a_method(clone: Project) -> None:
     clone.set_all({"finetune.methods": listed, "finetune.squad_methods": listed})
     cells = {f"finetune-{task}-{method}-1" for task in ("sst2@sst2", "squad@squad") for method in ("again", "lora")}
     assert _ran(clone.run("dvc", "repro")) == {*cells, "evaluate", "report"}
-    metrics = json.loads((clone.folder / "reports/metrics.json").read_text())
-    assert metrics["sst2"]["again"] == metrics["sst2"]["full"], "the same method and seed must score the same"
+    metrics = _json(clone, "metrics")["sst2"]
+    assert metrics["again"] == metrics["full"], "the same method and seed must score the same"
     assert {path.name for path in (clone.folder / "models/squad/lora/1").glob("*.safetensors")} == {FILE}
     clone.set_all({f"finetune.{key}": ["full", "scratch"] for key in ("methods", "squad_methods")})
     assert _ran(clone.run("dvc", "repro")) <= {"evaluate", "report"}
-    assert "again" not in json.loads((clone.folder / "reports/metrics.json").read_text())["sst2"]
+    assert "again" not in _json(clone, "metrics")["sst2"]
     assert clone.run("dvc", "metrics", "diff").stdout == ""
 
 
@@ -186,27 +172,25 @@ def test_adding_a_task_of_each_kind(clone: Project) -> None:
     own = clone.folder / "data/own/topics"
     own.mkdir(parents=True)
     (own / "all.csv").write_text("text,term,label\n" + "".join(f"text {i},term {i},{i % 3}\n" for i in range(30)))
-    entry = {"folder": "data/own/topics", "train": "all.csv", "split": 0.8, "pair": "term"}
-    clone.set("classification", {"topics": entry})
-    clone.set("topics", {"lr": 0.001, "epochs": 1, "batch_size": 8, "max_length": 32})
-    clone.set("finetune.tasks", ["sst2", "topics"])
     (clone.folder / "data/own/newsqa").mkdir()
     shutil.copy(clone.folder / "data/sample/squad/train.json", clone.folder / "data/own/newsqa/all.json")
-    clone.set("question_answering", {"newsqa": {"folder": "data/own/newsqa", "train": "all.json", "split": 0.75}})
-    clone.set("newsqa", dict(clone.params()["squad"]))
-    clone.set("finetune.questions", ["squad", "newsqa"])
-    before = json.loads((clone.folder / "reports/metrics.json").read_text())
-    stages = {"classification@topics", "question-answering@newsqa"}
-    cells = {
-        f"finetune-{task}-{method}-1" for task in ("sst2@topics", "squad@newsqa") for method in ("full", "scratch")
-    }
-    sources = {f"data/dvc.yaml:{stage}" for stage in (*stages, "source")}  # the source looks at all of data/own
+    clone.set_all({
+        "classification": {"topics": {"folder": "data/own/topics", "train": "all.csv", "split": 0.8, "pair": "term"}},
+        "topics": {"lr": 0.001, "epochs": 1, "batch_size": 8, "max_length": 32},
+        "question_answering": {"newsqa": {"folder": "data/own/newsqa", "train": "all.json", "split": 0.75}},
+        "newsqa": dict(clone.params()["squad"]),
+        "finetune.tasks": ["sst2", "topics"], "finetune.questions": ["squad", "newsqa"],
+    })  # fmt: skip
+    before = _json(clone, "metrics")
+    stages = ("classification@topics", "question-answering@newsqa", "source")  # the source looks at all of data/own
+    tasks = ("sst2@topics", "squad@newsqa")
+    cells = {f"finetune-{task}-{method}-1" for task in tasks for method in ("full", "scratch")}
+    sources = {f"data/dvc.yaml:{stage}" for stage in stages}
     assert _ran(clone.run("dvc", "repro")) == {*sources, *cells, "evaluate", "report"}
-    metrics = json.loads((clone.folder / "reports/metrics.json").read_text())
+    metrics = _json(clone, "metrics")
     assert {task: metrics[task] for task in ("sst2", "squad")} == {task: before[task] for task in ("sst2", "squad")}
     assert set(metrics["newsqa"]["baselines"]) == {"no_answer", "word_overlap"}
-    scores = json.loads((clone.folder / "reports/scores.json").read_text())
-    assert scores["newsqa"]["methods"]["full"]["figures"]["total"] == 24
+    assert _json(clone, "scores")["newsqa"]["methods"]["full"]["figures"]["total"] == 24
     report = (clone.folder / "reports/report.md").read_text()
     assert "| topics | dev | examples | 6 |" in report
     assert "| newsqa | dev | questions | 24 |" in report
@@ -217,32 +201,13 @@ def test_adding_a_task_of_each_kind(clone: Project) -> None:
 def test_a_rerun_as_users_have_it_changes_no_metric(finished: Project, tmp_path: Path) -> None:
     """In a place that should not matter. The other tests start stages as tests/warm.py does."""
     clone = Project(shutil.copytree(finished.folder, tmp_path / places.ODD, symlinks=True))
-    before = {p: p.read_bytes() for p in (clone.folder / "reports").glob("*.json")}
+    before = _bytes(clone)
     forced = ("pretrain", "finetune-squad@squad-full-1", "evaluate")
     launched = clone.with_variables(RETRACE_RUN="", PYTHONHASHSEED="4242", **places.PLACES["locale C"].variables)
     assert _ran(launched.run("dvc", "repro", "--force", "--single-item", *forced)) == set(forced)
-    assert before == {p: p.read_bytes() for p in (clone.folder / "reports").glob("*.json")}
+    assert before == _bytes(clone)
     assert len(before) == 4
     assert clone.run("dvc", "metrics", "diff").stdout == ""
-
-
-def test_answers_are_generated_by_a_causal_family_alone(project: Project) -> None:
-    project.set("family", "llama")
-    for stage in ("sources.sample", "sources.model", "tokenize", "pretrain"):
-        project.stage(stage)
-    project.set("squad.answers", "generative")
-    folders = {method: project.folder / f"predictions/squad/{method}/1" for method in ("full", "lora")}
-    for method in folders:
-        project.stage("finetune_squad", "--method", method, "--seed", "1")
-    rows = {
-        method: [epoch.rows for epoch in read_epochs(folder, "question_answering")]
-        for method, folder in folders.items()
-    }
-    before = [decided_answers(rows[method][0]) for method in ("full", "lora")]
-    assert before[0] == before[1], "before training there is nothing new in either"
-    assert not rows["full"][1].equals(rows["lora"][1])
-    assert (project.folder / "models/squad/full/1/model.safetensors").is_file()
-    assert (project.folder / "models/squad/lora/1" / FILE).is_file()
 
 
 def test_a_name_in_the_settings_is_no_command(clone: Project) -> None:

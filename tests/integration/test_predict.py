@@ -59,9 +59,8 @@ def test_answers_are_those_of_the_stage_and_stand_where_they_say(finished: Proje
 
 def test_a_passage_may_lie_in_a_file(finished: Project, tmp_path: Path) -> None:
     (tmp_path / "passage.txt").write_text("The stream had the Printers as sponsor.")
-    asks = ("--question", "What was the sponsor?", "--question", "Name the river.")
-    asked = ("--passage", str(tmp_path / "passage.txt"), *asks)
-    assert [row["question"] for row in predict(finished, "squad", *asked, lines=[])] == [asks[1], asks[3]]
+    asked = ("--passage", str(tmp_path / "passage.txt"), "--question", "What was it?", "--question", "Name the river.")
+    assert [row["question"] for row in predict(finished, "squad", *asked, lines=[])] == [asked[3], asked[5]]
 
 
 @pytest.mark.parametrize(

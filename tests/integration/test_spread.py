@@ -10,6 +10,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import psutil
 import pytest
@@ -90,6 +91,15 @@ def on_gpus(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, cells: int
     return project
 
 
+def times() -> list[list[Any]]:
+    """The GPU of each cell that ran here, and when it had it."""
+    return [json.loads(line) for line in Path("times").read_text().splitlines()]
+
+
+def texts(pattern: str) -> dict[str, str]:
+    return {path.name: path.read_text() for path in Path().glob(pattern)}
+
+
 @pytest.fixture
 def warm_dvc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spread, "DVC", (*warm.COMMAND, "-m", *spread.DVC[2:]))
@@ -97,16 +107,13 @@ def warm_dvc(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("warm_dvc")
-def test_cells_take_a_gpu_each_and_dvc_lock_is_as_of_a_serial_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cells_take_a_gpu_each_and_dvc_lock_is_as_of_a_serial_run(tmp_path: Path, monkeypatch) -> None:
     project = on_gpus(tmp_path, monkeypatch, "side by side", cells=12, seconds=8, gpus=8)
     done = retrace("spread")
     assert done.code == 0, done
     assert done.out.startswith("13 stages, 8 at once; their output is in .retrace/spread\n")
-    times = [json.loads(line) for line in Path("times").read_text().splitlines()]
-    assert len(times) == 12
-    of_gpu = {gpu: sorted(each[1:] for each in times if each[0] == gpu) for gpu in {each[0] for each in times}}
+    assert len(times()) == 12
+    of_gpu = {gpu: sorted(each[1:] for each in times() if each[0] == gpu) for gpu, *_ in times()}
     assert of_gpu.keys() == {f"GPU-{number}" for number in range(8)}
     assert all(one[1] <= two[0] for each in of_gpu.values() for one, two in pairwise(each))
     assert max(map(len, of_gpu.values())) == 2  # two rounds
@@ -121,9 +128,7 @@ def test_cells_take_a_gpu_each_and_dvc_lock_is_as_of_a_serial_run(
 
 
 @pytest.mark.usefixtures("warm_dvc")
-def test_a_killed_cell_is_started_again_and_one_that_fails_keeps_no_other_from_running(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_cell_is_started_again_and_a_failed_one_stops_no_other(tmp_path: Path, monkeypatch) -> None:
     project = pipeline(tmp_path / "project", STUMBLES, 4)
     monkeypatch.chdir(project.folder)
     monkeypatch.delenv("RETRACE_THREADS")
@@ -131,15 +136,10 @@ def test_a_killed_cell_is_started_again_and_one_that_fails_keeps_no_other_from_r
     assert done.code == 255
     assert "cell@2: failed, retrying\n" in done.out
     assert [line.partition(" ")[2] for line in done.out.splitlines() if line.endswith("failed")] == ["cell@3: failed"]
-    reason = "lr: -1 is not allowed (.retrace/spread/cell@3.log)"
-    assert done.err == f"error: 1 of 5 stages failed:\n  cell@3: {reason}\n"
-    assert {path.name: path.read_text() for path in Path().glob("tries*")} == {
-        "tries1": "I", "tries2": "II", "tries3": "II", "tries4": "I",
-    }  # fmt: skip
+    assert done.err == "error: 1 of 5 stages failed:\n  cell@3: lr: -1 is not allowed (.retrace/spread/cell@3.log)\n"
+    assert texts("tries*") == {"tries1": "I", "tries2": "II", "tries3": "II", "tries4": "I"}
     threads = max(1, len(os.sched_getaffinity(0)) // 2)
-    assert {path.name: path.read_text() for path in Path().glob("out*")} == {
-        f"out{number}": str(threads) for number in (1, 2, 4)
-    }
+    assert texts("out*") == {f"out{number}": str(threads) for number in (1, 2, 4)}
     assert not Path("last").exists()
     (project.folder / "cell.py").write_text(STUMBLES.replace('"3"', '"none"'))
     assert "1 stages, 1 at once" in retrace("spread", "-j", 2).out
@@ -147,16 +147,13 @@ def test_a_killed_cell_is_started_again_and_one_that_fails_keeps_no_other_from_r
 
 
 @pytest.mark.usefixtures("warm_dvc")
-def test_without_slurm_its_jobs_are_processes_here_which_take_a_gpu_each(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_slurm_its_jobs_are_processes_here_which_take_a_gpu_each(tmp_path: Path, monkeypatch) -> None:
     on_gpus(tmp_path, monkeypatch, "project", cells=3, seconds=2, gpus=2)
     monkeypatch.setattr(SlurmExecutor, "affinity", lambda: -1)  # where there is no `srun`
     done = retrace("spread", "--slurm")
     assert done.code == 0, done
     assert re.search(r"^job \d+: .retrace/spread/needed.log\n4 stages, 4 at once;", done.out)
-    times = [json.loads(line) for line in Path("times").read_text().splitlines()]
-    assert {gpu for gpu, *_ in times} == {"GPU-0", "GPU-1"}
+    assert {gpu for gpu, *_ in times()} == {"GPU-0", "GPU-1"}
     assert Path("last").read_text() == "made" * 3
 
 
@@ -164,27 +161,23 @@ def test_without_slurm_its_jobs_are_processes_here_which_take_a_gpu_each(
 def test_cells_save_their_states_when_it_is_interrupted(tmp_path: Path, asked: signal.Signals) -> None:
     project = pipeline(tmp_path / "project", WAITS, 3, sys.executable)
     command = [sys.executable, "-m", "retrace.cli.main", "spread", "-j", "2"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    options: Any = {"env": {**os.environ, "PYTHONPATH": str(ROOT)}, "stdout": -1, "stderr": -1, "text": True}
 
     def hear() -> None:
         signal.signal(asked, signal.SIG_DFL)  # which a shell's background job or `nohup` would ignore
 
-    with subprocess.Popen(
-        command, cwd=project.folder, env=environment, stdout=-1, stderr=-1, text=True, preexec_fn=hear
-    ) as run:
+    with subprocess.Popen(command, cwd=project.folder, preexec_fn=hear, **options) as run:
         while len(list(project.folder.glob("begun*"))) < 2:
             assert run.poll() is None, run.communicate()
             time.sleep(0.05)
         below = psutil.Process(run.pid).children(recursive=True)
         run.send_signal(asked)
         out, err = run.communicate(timeout=60)
-    assert run.returncode == 75
-    assert err == "stopped; run it again to resume from the saved states\n"
+    assert (run.returncode, err) == (75, "stopped; run it again to resume from the saved states\n")
     assert out.count(": stopped\n") == 2
     assert not any(process.is_running() for process in below)
-    assert {path.name for path in project.folder.glob("saved*")} == {
-        path.name.replace("begun", "saved") for path in project.folder.glob("begun*")
-    }
+    begun, saved = (sorted(path.name[-1] for path in project.folder.glob(f"{name}*")) for name in ("begun", "saved"))
+    assert begun == saved
 
 
 @pytest.mark.usefixtures("warm_dvc")

@@ -16,15 +16,10 @@ OWN = {"wikitext-2": "text", "sst2": "sst2", "squad": "squad"}  # folder of data
 
 def _quiet(project: Project, *command: str) -> str:
     """What a command prints; it must end with 0 and warn of nothing."""
-    done: subprocess.CompletedProcess[str] = project.run(*command)
+    done = project.run(*command)
     said = done.stdout + done.stderr
     assert not re.search(r"warning|^error|failed", said, re.IGNORECASE | re.MULTILINE), said
     return said
-
-
-def _identify(project: Project) -> None:
-    for key, value in (("user.name", "test"), ("user.email", "test@example.org")):
-        project.run("git", "config", key, value)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +33,8 @@ def clone(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Projec
     _quiet(project, "dvc", "push")
     subprocess.run(["git", "clone", "-q", project.folder, folder / "clone"], check=True)
     clone = Project(folder / "clone", project.variables)
-    _identify(clone)
+    for key, value in (("user.name", "test"), ("user.email", "test@example.org")):
+        clone.run("git", "config", key, value)
     _quiet(clone, "dvc", "pull")
     return clone
 
@@ -93,9 +89,8 @@ def test_own_data_is_tracked_with_dvc_and_goes_into_experiments(clone: Project) 
         (own / "squad" / f"{part}.json").rename(own / "squad" / f"{part}-v2.0.json")
     _quiet(clone, "dvc", "add", *(f"data/own/{name}" for name in OWN))
     clone.commit("our own data")
-    clone.run(
-        "dvc", "exp", "run", "--temp", "--name", "own", "-S", "data=files"
-    )  # which has no data/files yet: a warning
+    # It has no data/files yet, of which DVC warns.
+    clone.run("dvc", "exp", "run", "--temp", "--name", "own", "-S", "data=files")
     clone.run("dvc", "exp", "apply", "own")
     assert (clone.folder / "data/files/card.json").is_file()
     assert "Data and pipelines are up to date." in _quiet(clone, "dvc", "status")

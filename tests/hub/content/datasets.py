@@ -10,9 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import yaml
-from datasets import ClassLabel, Dataset, DatasetInfo, Features, List, SplitDict, SplitInfo, Value
-from datasets.info import DatasetInfosDict
-from huggingface_hub import DatasetCard, DatasetCardData
+from datasets import ClassLabel, Dataset, Features, List, Value
 
 from retrace.core.paths import UNKNOWN, questions_path, running_text, sentences_path
 from retrace.datasets.examples import Example, read_sentences
@@ -35,22 +33,17 @@ HEADS: dict[str, dict[str, Any]] = {
     AG_NEWS: {"language": ["en"], "license": ["unknown"], "pretty_name": "AG’s News Corpus"},
 }
 
-_TEXT = Features({"text": Value("string")})
-_SENTENCES = Features(
-    {"sentence": Value("string"), "label": ClassLabel(names=["negative", "positive"]), "idx": Value("int32")}
-)
-_ANSWERS = {"text": List(Value("string")), "answer_start": List(Value("int32"))}
-_QUESTIONS = Features(
-    {name: Value("string") for name in ("id", "title", "context", "question")} | {"answers": _ANSWERS}
-)
-
-_ENTAILMENT = ("entailment", "neutral", "contradiction")
+_STRING, _NUMBER = Value("string"), Value("int32")
+_SENTENCES = Features(sentence=_STRING, label=ClassLabel(names=["negative", "positive"]), idx=_NUMBER)
+_ANSWERS = {"text": List(_STRING), "answer_start": List(_NUMBER)}
+_QUESTIONS = Features(id=_STRING, title=_STRING, context=_STRING, question=_STRING, answers=_ANSWERS)
 _SPLITS = ("train", "validation", "test")
-# Some of GLUE's other tasks: the columns of their texts, their classes, their splits. stsb has a number for a class.
-_TASKS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
+# Some of GLUE's other tasks: the columns of their texts, their label, their splits. stsb has a number for a class.
+_ENTAILMENT = ClassLabel(names=["entailment", "neutral", "contradiction"])
+_TASKS: dict[str, tuple[tuple[str, ...], Any, tuple[str, ...]]] = {
     "ax": (("premise", "hypothesis"), _ENTAILMENT, ("test",)),
-    "cola": (("sentence",), ("unacceptable", "acceptable"), _SPLITS),
-    "stsb": (("sentence1", "sentence2"), (), _SPLITS),
+    "cola": (("sentence",), ClassLabel(names=["unacceptable", "acceptable"]), _SPLITS),
+    "stsb": (("sentence1", "sentence2"), Value("float32"), _SPLITS),
 }
 
 Splits = dict[str, Dataset]
@@ -67,10 +60,8 @@ def published_datasets() -> dict[str, Files]:
 
 def datasets_of(source: Path) -> dict[str, Files]:
     """The same of any data source's folder."""
-    text = {}
-    for part in ("train", "valid", "test"):
-        with text_path(running_text(source), part).open(encoding="utf-8") as file:
-            text[part] = list(file)
+    paths = {part: text_path(running_text(source), part) for part in ("train", "valid", "test")}
+    text = {part: io.StringIO(path.read_text(encoding="utf-8")).readlines() for part, path in paths.items()}
     sentences = {part: read_sentences(sentences_path(source, part)) for part in ("train", "dev")}
     questions = {part: read_questions(questions_path(source, part)) for part in ("train", "dev")}
     return {WIKITEXT: wikitext(text), GLUE: glue(sentences), SQUAD: squad(SQUAD, questions)}
@@ -90,17 +81,14 @@ def wikitext(parts: Mapping[str, Sequence[str]]) -> Files:
         "wikitext-2-raw-v1": _wikitext(parts, raw),
         "wikitext-2-v1": _wikitext(parts, other),
     }
-    return _headed(repository(configs), HEADS[WIKITEXT])
+    return repository(configs, HEADS[WIKITEXT])
 
 
 def _wikitext(parts: Mapping[str, Sequence[str]], change: Callable[[str], str]) -> Splits:
     """A row a line, with its end; a line without text is a row without anything."""
     splits = {"test": "test", "train": "train", "validation": "valid"}
-    rows = {
-        split: [{"text": change(line) if line.strip() else ""} for line in parts[part]]
-        for split, part in splits.items()
-    }
-    return {split: Dataset.from_list(found, _TEXT) for split, found in rows.items()}
+    lines = {split: [change(line) if line.strip() else "" for line in parts[part]] for split, part in splits.items()}
+    return {split: Dataset.from_dict({"text": text}, Features(text=_STRING)) for split, text in lines.items()}
 
 
 def _without_marks(line: str) -> str:
@@ -117,119 +105,79 @@ def glue(parts: Mapping[str, Sequence[Example]]) -> Files:
     It is one of four configs; the others have two rows a split.
     """
 
-    def rows(part: str, labelled: bool) -> list[dict[str, Any]]:
-        return [
+    def rows(part: str, labelled: bool) -> Dataset:
+        found = [
             {"sentence": f"{sentence.text} ", "label": sentence.label if labelled else -1, "idx": number}
             for number, sentence in enumerate(parts[part])
         ]
+        return Dataset.from_list(found, _SENTENCES)
 
-    splits = {"train": rows("train", True), "validation": rows("dev", True), "test": rows("dev", False)}
-    sst2 = {split: Dataset.from_list(found, _SENTENCES) for split, found in splits.items()}
-    configs = {"sst2": sst2, **{name: _task(*of) for name, of in _TASKS.items()}}
+    sst2 = {"train": rows("train", True), "validation": rows("dev", True), "test": rows("dev", False)}
+    configs = {**{name: _task(*of) for name, of in _TASKS.items()}, "sst2": sst2}
     configs = {name: configs[name] for name in sorted(configs)}
-    return _headed(repository(configs), {**HEADS[GLUE], "config_names": list(configs)})
+    return repository(configs, {**HEADS[GLUE], "config_names": list(configs)})
 
 
-def _task(columns: tuple[str, ...], classes: tuple[str, ...], splits: tuple[str, ...]) -> Splits:
-    label = ClassLabel(names=list(classes)) if classes else Value("float32")
-    features = Features({**{name: Value("string") for name in columns}, "label": label, "idx": Value("int32")})
-
-    def rows(split: str) -> list[dict[str, Any]]:
-        return [
-            {**dict.fromkeys(columns, f"text {number}"), "label": -1 if "test" in split else number, "idx": number}
-            for number in range(2)
-        ]
-
-    return {split: Dataset.from_list(rows(split), features) for split in splits}
+def _task(columns: tuple[str, ...], label: Any, splits: tuple[str, ...]) -> Splits:
+    features = Features({**dict.fromkeys(columns, _STRING), "label": label, "idx": _NUMBER})
+    labels, texts = {split: [-1, -1] if split == "test" else [0, 1] for split in splits}, ["text 0", "text 1"]
+    rows = {split: {**dict.fromkeys(columns, texts), "label": labels[split], "idx": [0, 1]} for split in splits}
+    return {split: Dataset.from_dict(found, features) for split, found in rows.items()}
 
 
 def ag_news(parts: Mapping[str, Sequence[Mapping[str, Any]]]) -> Files:
     """AG News of rows of `train` and `test` with text and label, a number; it has one config and lies in data."""
-    features = Features({"text": Value("string"), "label": ClassLabel(names=list(TOPICS))})
+    features = Features(text=_STRING, label=ClassLabel(names=list(TOPICS)))
     splits = {part: Dataset.from_list([dict(row) for row in parts[part]], features) for part in ("train", "test")}
-    return _headed(repository({"default": splits}), HEADS[AG_NEWS])
+    return repository({"default": splits}, HEADS[AG_NEWS])
 
 
 def squad(name: str, parts: Mapping[str, Sequence[Question]]) -> Files:
     """SQUAD or SQUAD_V1 of `train` and `dev`, a row a question; without an answer both lists are empty."""
 
-    def rows(part: str) -> list[dict[str, Any]]:
-        return [
-            {
-                "id": question.id,
-                "title": question.title,
-                "context": question.context,
-                "question": question.text,
-                "answers": {
-                    "text": [answer.text for answer in question.answers],
-                    "answer_start": [answer.start for answer in question.answers],
-                },
-            }
-            for question in parts[part]
-        ]
+    def row(question: Question) -> dict[str, Any]:
+        answers = {"text": [of.text for of in question.answers], "answer_start": [of.start for of in question.answers]}
+        row = {name: getattr(question, name) for name in ("id", "title", "context")}
+        return {**row, "question": question.text, "answers": answers}
 
-    splits = {"train": "train", "validation": "dev"}
-    configs = {CONFIGS[name]: {split: Dataset.from_list(rows(part), _QUESTIONS) for split, part in splits.items()}}
-    return _headed(repository(configs), HEADS[name])
+    splits = {split: parts[part] for split, part in (("train", "train"), ("validation", "dev"))}
+    made = {split: Dataset.from_list(list(map(row, of)), _QUESTIONS) for split, of in splits.items()}
+    return repository({CONFIGS[name]: made}, HEADS[name])
 
 
-def repository(configs: Mapping[str, Splits]) -> Files:
-    """CONFIG/SPLIT-00000-of-00001.parquet and README.md, whose yaml names the configs and their features.
+def repository(configs: Mapping[str, Splits], head: Mapping[str, Any]) -> Files:
+    """CONFIG/SPLIT-00000-of-00001.parquet and README.md, whose yaml names the configs and their features after a head.
 
     The folder of a config that is called default is data; TWO_FILES says which splits are in more than one.
     """
-    files: dict[str, dict[str, bytes]] = {config: {} for config in configs}
+    files, infos, listed = dict[str, bytes](), list[dict[str, Any]](), list[dict[str, Any]]()
     for config, splits in configs.items():
+        folder, there = "data" if config == "default" else config, len(files)
         for split, rows in splits.items():
             count = 2 if (config, split) in TWO_FILES else 1
             for number in range(count):
-                path = f"{_folder(config)}/{split}-{number:05}-of-{count:05}.parquet"
-                files[config][path] = _parquet(rows.shard(count, number))
-    infos = DatasetInfosDict(
-        {config: _info(config, splits, sum(map(len, files[config].values()))) for config, splits in configs.items()}
-    )
-    card = DatasetCardData()
-    infos.to_dataset_card_data(card)
-    card["dataset_info"] = _in_words_of_then(card["dataset_info"])
-    card["configs"] = [
-        {
-            "config_name": config,
-            "data_files": [{"split": split, "path": f"{_folder(config)}/{split}-*"} for split in splits],
-        }
-        for config, splits in configs.items()
-    ]
-    readme = str(DatasetCard(f"---\n{card}\n---\n\nA tiny stand-in.\n")).encode()
-    return {**{path: data for of in files.values() for path, data in of.items()}, "README.md": readme}
+                files[f"{folder}/{split}-{number:05}-of-{count:05}.parquet"] = _parquet(rows.shard(count, number))
+        sizes = [
+            {"name": split, "num_bytes": rows.data.nbytes, "num_examples": len(rows)} for split, rows in splits.items()
+        ]
+        features = _in_words_of_then(next(iter(splits.values())).features._to_yaml_list())
+        total = sum(size["num_bytes"] for size in sizes)
+        info = {"config_name": config, "features": features, "splits": sizes, "dataset_size": total}
+        infos.append({**info, "download_size": sum(map(len, [*files.values()][there:]))})
+        data = [{"split": split, "path": f"{folder}/{split}-*"} for split in splits]
+        listed.append({"config_name": config, "data_files": data})
+    said = {**head, "dataset_info": infos if len(infos) > 1 else infos[0], "configs": listed}
+    readme = f"---\n{yaml.safe_dump(said, sort_keys=False, allow_unicode=True)}---\n\nA tiny stand-in.\n"
+    return {**files, "README.md": readme.encode()}
 
 
-def _headed(files: Files, head: Mapping[str, Any]) -> Files:
-    """With what else the yaml of a card has, before the rest."""
-    said = yaml.safe_dump(dict(head), sort_keys=False, allow_unicode=True).encode()
-    return {**files, "README.md": files["README.md"].replace(b"---\n", b"---\n" + said, 1)}
-
-
-def _folder(config: str) -> str:
-    return "data" if config == "default" else config
-
-
-def _info(config: str, splits: Splits, download_size: int) -> DatasetInfo:
-    listed = {split: SplitInfo(split, rows.data.nbytes, len(rows)) for split, rows in splits.items()}
-    size = sum(info.num_bytes for info in listed.values())
-    features = next(iter(splits.values())).features
-    return DatasetInfo(
-        config_name=config, features=features, splits=SplitDict(listed), dataset_size=size, download_size=download_size
-    )
-
-
-def _in_words_of_then(info: Any) -> Any:
+def _in_words_of_then(features: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Features as the published cards have them: lists in a struct were a sequence of structs before datasets 4."""
-    if isinstance(info, list):
-        return [_in_words_of_then(one) for one in info]
-    for feature in info["features"]:
+    for feature in features:
         if "struct" in feature:
             columns = feature.pop("struct")
             feature["sequence"] = [{"name": column["name"], "dtype": column["list"]} for column in columns]
-    return info
+    return features
 
 
 def _parquet(rows: Dataset) -> bytes:

@@ -8,13 +8,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import load, save
-from transformers import (
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoModelForMaskedLM,
-    AutoModelForPreTraining,
-    PreTrainedModel,
-)
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForPreTraining
 
 from retrace.models.settings import ModelSettings
 from tests.hub.content import tokenizers
@@ -115,8 +109,7 @@ def _upload(head: Any, family: str, tokenizer: Published, size: ModelSettings, *
     numbers = {"vocab_size": tokenizer.tokenizer.get_vocab_size(), "max_position_embeddings": size.max_positions}
     config = AutoConfig.for_model(family, **{**size.shape, **ids, **numbers, **settings})
     torch.manual_seed(0)
-    model: PreTrainedModel = head.from_config(config)
     with tempfile.TemporaryDirectory() as folder:
-        model.save_pretrained(folder)
+        head.from_config(config).save_pretrained(folder)
         saved = {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
     return {**saved, **tokenizer.files()}

@@ -72,26 +72,23 @@ def small_data() -> Small:
 
 def cut_down(data: Path) -> Small:
     """The rows that are kept of the data sets in a folder."""
-    squad = data / "squad"
-    v1 = {"train": "train-v1.1", "dev": "dev-v1.1"}
-    v2 = {"train": "train-v2.0-10-articles", "dev": "dev-v2.0"}
+
+    def asked(**names: str) -> dict[str, list[Question]]:
+        files = {part: read_questions(data / "squad" / f"{name}.json") for part, name in names.items()}
+        return {part: _short(questions, QUESTIONS[part]) for part, questions in files.items()}
+
     jsonl = {name: _rows(data / name) for name in ("acl-arc", NEWS)}
+    folder = data / "semeval14-restaurants"
+    restaurants = {"Restaurants_Train.xml": "train", "Restaurants_Test_Gold.xml": "test"}
+    reviews = {part: read_sentences(data / "sst2" / f"{part}.tsv") for part in SENTENCES}
+    files = {name: {f"{part}.jsonl": "".join(rows) for part, rows in parts.items()} for name, parts in jsonl.items()}
     return Small(
         text={part: _lines(text_path(data / "wikitext-2", part), count) for part, count in ARTICLES.items()},
-        sentences={
-            part: spread(read_sentences(data / "sst2" / f"{part}.tsv"), count, lambda row: row.label)
-            for part, count in SENTENCES.items()
-        },
-        answerable={part: _short(read_questions(squad / f"{v1[part]}.json"), QUESTIONS[part]) for part in v1},
-        questions={part: _short(read_questions(squad / f"{v2[part]}.json"), QUESTIONS[part]) for part in v2},
+        sentences={part: spread(rows, SENTENCES[part], lambda row: row.label) for part, rows in reviews.items()},
+        answerable=asked(train="train-v1.1", dev="dev-v1.1"),
+        questions=asked(train="train-v2.0-10-articles", dev="dev-v2.0"),
         news={part: [json.loads(row) for row in rows] for part, rows in jsonl[NEWS].items()},
-        files={
-            **{name: {f"{part}.jsonl": "".join(rows) for part, rows in parts.items()} for name, parts in jsonl.items()},
-            "semeval14-restaurants": {
-                name: _sentences(data / "semeval14-restaurants" / name, LABELLED[part])
-                for part, name in (("train", "Restaurants_Train.xml"), ("test", "Restaurants_Test_Gold.xml"))
-            },
-        },
+        files={**files, folder.name: {name: _terms(folder / name, LABELLED[of]) for name, of in restaurants.items()}},
     )
 
 
@@ -122,17 +119,13 @@ def _short(questions: Sequence[Question], count: int) -> list[Question]:
 
 def _rows(folder: Path) -> dict[str, list[str]]:
     """The lines that are kept of each jsonl file, by part."""
+    texts = {path.stem: path.read_text().splitlines(keepends=True) for path in sorted(folder.glob("*.jsonl"))}
     return {
-        path.stem: spread(path.read_text().splitlines(keepends=True), LABELLED[path.stem], _label)
-        for path in sorted(folder.glob("*.jsonl"))
+        part: spread(rows, LABELLED[part], lambda row: str(json.loads(row)["label"])) for part, rows in texts.items()
     }
 
 
-def _label(line: str) -> str:
-    return str(json.loads(line)["label"])
-
-
-def _sentences(path: Path, count: int) -> str:
+def _terms(path: Path, count: int) -> str:
     """Sentences with aspect terms, every polarity having its share."""
     root = ElementTree.parse(path).getroot()
     found = [sentence for sentence in root if sentence.find(".//aspectTerm") is not None]

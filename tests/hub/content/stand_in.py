@@ -11,7 +11,7 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from retrace.datasets.examples import read_sentences
-from retrace.sample.corpus import HELD_OUT, READ, Article, SampleSettings, write_articles, write_sample
+from retrace.sample.corpus import HELD_OUT, READ, SampleSettings, write_articles, write_sample
 from retrace.sample.language import ASPECTS, Style
 from retrace.sample.world import NameMaker, build_world, sizes_of
 
@@ -53,12 +53,9 @@ def _write_articles(folder: Path, names: NameMaker, times: float, parts: Mapping
     for name, part in parts.items():
         (folder / name).mkdir(exist_ok=True)
         labels: Mapping[str, Any] = TOPICS if name == "ag-news" else PURPOSES
-        rows = [_row(article, labels) for article in articles if article.subject.kind in labels]
+        labelled = [(each.paragraphs[0], labels[each.subject.kind]) for each in articles if each.subject.kind in labels]
+        rows = [json.dumps({"text": text, "label": label}) + "\n" for text, label in labelled]
         (folder / name / f"{part}.jsonl").write_text("".join(rows))
-
-
-def _row(article: Article, labels: Mapping[str, Any]) -> str:
-    return json.dumps({"text": article.paragraphs[0], "label": labels[article.subject.kind]}) + "\n"
 
 
 def _write_restaurants(folder: Path, part: str, name: str) -> None:

@@ -1,57 +1,35 @@
 """What a study's small run reads: tiny models and small data under the names and commits that its params.yaml pins.
 
-Whatever name a model or a further task's data set has, there is something for it, so that another study needs no more
-than its folder: a model of the family that params.yaml says, news in the splits and columns that it says.
+Whatever name a model has, there is something for it, of the family that params.yaml says.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import yaml
-from datasets import ClassLabel, Dataset, Features, Value
 
 from retrace.files.settings import ClassificationParams
 from retrace.hub.pins import PIN, Pin
-from retrace.hub.settings import HubClassificationParams, HubTaskSettings
 from retrace.models.settings import ModelSettings
-from tests.hub.content import models, tokenizers
-from tests.hub.content.datasets import (
-    AG_NEWS,
-    GLUE,
-    SQUAD,
-    SQUAD_V1,
-    TOPICS,
-    WIKITEXT,
-    Files,
-    ag_news,
-    glue,
-    repository,
-    squad,
-    wikitext,
-)
+from tests.hub.content import datasets, models, tokenizers
+from tests.hub.content.datasets import AG_NEWS, GLUE, SQUAD, SQUAD_V1, WIKITEXT, Files
 from tests.hub.content.models import SCIBERT
 from tests.hub.content.small import small_data
-from tests.hub.content.tokenizers import Published
 from tests.hub.repository import Kind
 from tests.hub.server import LocalHub
 
 SIZE = ModelSettings(hidden_size=64, layers=2, heads=2, intermediate_size=128, max_positions=256, init_std=0.06)
 TOKENS = 4000  # of a vocabulary, or as many as there are words if they are fewer
-FAMILIES: dict[str, tuple[Callable[..., Published], Callable[[Published, ModelSettings], Files]]] = {
-    "bert": (tokenizers.bert, models.bert),
-    "roberta": (tokenizers.roberta, models.roberta),
-    "modernbert": (tokenizers.modernbert, models.modernbert),
-    "llama": (tokenizers.llama, models.llama),
-}
 DATASETS: dict[str, Callable[[], Files]] = {
-    WIKITEXT: lambda: wikitext(small_data().text),
-    GLUE: lambda: glue(small_data().sentences),
-    SQUAD: lambda: squad(SQUAD, small_data().questions),
-    SQUAD_V1: lambda: squad(SQUAD_V1, small_data().answerable),
-    AG_NEWS: lambda: ag_news(small_data().news),
+    WIKITEXT: lambda: datasets.wikitext(small_data().text),
+    GLUE: lambda: datasets.glue(small_data().sentences),
+    SQUAD: lambda: datasets.squad(SQUAD, small_data().questions),
+    SQUAD_V1: lambda: datasets.squad(SQUAD_V1, small_data().answerable),
+    AG_NEWS: lambda: datasets.ag_news(small_data().news),
 }
+Pinned = tuple[Kind, Pin, Callable[[], Files]]
 
 
 def add_study(hub: LocalHub, study: Path) -> list[str]:
@@ -62,13 +40,11 @@ def add_study(hub: LocalHub, study: Path) -> list[str]:
 def add_pinned(hub: LocalHub, params: Mapping[str, Any]) -> list[str]:
     """The same of what settings pin.
 
-    Raises ValueError where a part of `hub` names a data set that there is nothing like.
+    Raises ValueError where `hub` names a data set that there is nothing like.
     """
     found: dict[tuple[Kind, Pin], Callable[[], Files]] = {}
-    for pin, files in _datasets(params):
-        found.setdefault(("dataset", pin), files)
-    for pin, files in _models(params):
-        found.setdefault(("model", pin), files)
+    for kind, pin, files in (*_datasets(params), *_models(params)):
+        found.setdefault((kind, pin), files)
     for (kind, pin), files in found.items():
         there = hub.repositories.get((kind, pin.repository))
         if there is None or pin.commit not in there.commits:
@@ -104,52 +80,29 @@ def read_preset(path: Path) -> dict[str, Any]:
     return {**preset, **preset.pop("data/params.yaml", {})}
 
 
-def _datasets(params: Mapping[str, Any]) -> Iterator[tuple[Pin, Callable[[], Files]]]:
+def _datasets(params: Mapping[str, Any]) -> Iterator[Pinned]:
     hub = params.get("hub") or {}
-    for part in ("text", "sst2", "squad"):
-        if part in hub:
-            pin = Pin.parse(hub[part]["repository"], f"hub.{part}.repository")
-            if pin.repository not in DATASETS:
-                raise ValueError(f"hub.{part}: there is nothing like {pin.repository}; only {', '.join(DATASETS)}")
-            yield pin, DATASETS[pin.repository]
-    for task in hub.get("classification") or {}:
-        settings = HubClassificationParams.read(params, key=task).task
-        name = settings.pin.repository
-        yield settings.pin, DATASETS[name] if name in DATASETS else lambda settings=settings: _news(settings)
+    parts = {f"hub.{part}": hub[part] for part in ("text", "sst2", "squad") if part in hub}
+    for key, of in {**parts, **(hub.get("classification") or {})}.items():
+        pin = Pin.parse(of["repository"], f"{key}.repository")
+        if pin.repository not in DATASETS:
+            raise ValueError(f"{key}: there is nothing like {pin.repository}; only {', '.join(DATASETS)}")
+        yield "dataset", pin, DATASETS[pin.repository]
 
 
-def _models(params: Mapping[str, Any]) -> Iterator[tuple[Pin, Callable[[], Files]]]:
+def _models(params: Mapping[str, Any]) -> Iterator[Pinned]:
     entries = {f"checkpoints.{name}": entry for name, entry in (params.get("checkpoints") or {}).items()}
     entries["model"] = {"family": params.get("family"), **(params.get("model") or {})}
     for key, entry in entries.items():
         if PIN.fullmatch(str(entry.get("checkpoint"))):
             pin = Pin.parse(entry["checkpoint"], f"{key}.checkpoint")
-            family, scientific = entry["family"], pin.repository == SCIBERT
-            yield pin, lambda family=family, scientific=scientific: _model(family, scientific)
+            yield "model", pin, partial(_model, entry["family"], pin.repository == SCIBERT)
 
 
 @cache
 def _model(family: str, scientific: bool) -> Files:
     """Random weights with a tokenizer of small data's words, or of science's."""
-    tokenizer, model = FAMILIES[family]
-    model = models.scibert if scientific else model
     text = small_data().science if scientific else small_data().documents
     words = {word for document in text for word in document.lower().split()}
-    return model(tokenizer(text, min(TOKENS, len(words)), SIZE.max_positions), SIZE)
-
-
-def _news(settings: HubTaskSettings) -> Files:
-    """AG News, in the splits and columns that params.yaml reads; of its topics as many as it has classes."""
-    first, *others = (settings.text,) if isinstance(settings.text, str) else settings.text
-    names = (settings.classes or TOPICS)[: len(TOPICS)]
-    columns = {name: Value("string") for name in (first, *others)}
-    features = Features(**columns, **{settings.label: ClassLabel(names=list(names))})
-    splits = {
-        split.partition("[")[0]: [
-            {first: row["text"], settings.label: row["label"], **dict.fromkeys(others, "")}
-            for row in small_data().news["train" if part == "train" else "test"]
-            if row["label"] < len(names)
-        ]
-        for part, split in settings.parts.items()
-    }
-    return repository({settings.config: {split: Dataset.from_list(rows, features) for split, rows in splits.items()}})
+    tokenizer = getattr(tokenizers, family)(text, min(TOKENS, len(words)), SIZE.max_positions)
+    return getattr(models, "scibert" if scientific else family)(tokenizer, SIZE)

@@ -21,42 +21,42 @@ def project(here: Path) -> Project:
     return copy_settings(here)
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "message"),
-    [
-        ("lrr", 1, "params.yaml: lrr: unknown key; allowed: data, family, finetune, lr, "),
-        ("hub.txt", {}, "data/params.yaml: hub.txt: unknown key; allowed: text, sst2, squad, classification"),
-        ("family", "gpt", "params.yaml: family: 'gpt' is not allowed; expected one of bert, llama"),
-        ("finetune.methods", ["full", "half"], "params.yaml: methods.half is missing; methods has: full, scratch"),
-        ("finetune.tasks", ["own"], "params.yaml: finetune.tasks: 'own' is not allowed; expected one of sst2"),
-        ("metrics.question_answering", ["f1"], "params.yaml: metrics.question_answering: 'f1' is not allowed;"),
-        ("squad.answers", "generative", "params.yaml: squad.answers: generative is not allowed with family:"),
-        ("methods.full", {"method": "lora"}, "params.yaml: methods.full.method: 'lora' is not allowed; full is a"),
-        ("methods.lora.per_task", {"sst": {}}, "params.yaml: methods.lora.per_task: 'sst' is not allowed; expected"),
-        ("methods.lora.per_task", {"sst2": {"rang": 1}}, "params.yaml: methods.lora.per_task.sst2.rang: unknown key;"),
-        ("methods.lora.checkpoint", "x", "params.yaml: methods.lora.checkpoint: 'x' is not allowed; expected none, as"),
-        ("model.checkpoint", "org/name@main", "params.yaml: model.checkpoint: 'org/name@main' is not allowed;"),
-        ("classification", None, "data/params.yaml: classification: null is not allowed; expected a section"),
-        ("classification", {"sst2": {}}, "data/params.yaml: classification.sst2: the name is not allowed"),
-        ("classification", {"own": {"folder": "a"}}, "data/params.yaml: classification.own.train is missing"),
-        ("hub.classification", {"own": {}}, "data/params.yaml: hub.classification.own.repository is missing"),
-    ],
-)  # fmt: skip
+WRONG = [
+    ("lrr", 1, "params.yaml: lrr: unknown key; allowed: data, family, finetune, lr, "),
+    ("hub.txt", {}, "data/params.yaml: hub.txt: unknown key; allowed: text, sst2, squad, classification"),
+    ("family", "gpt", "params.yaml: family: 'gpt' is not allowed; expected one of bert, llama"),
+    ("finetune.methods", ["full", "half"], "params.yaml: methods.half is missing; methods has: full, scratch"),
+    ("finetune.tasks", ["own"], "params.yaml: finetune.tasks: 'own' is not allowed; expected one of sst2"),
+    ("metrics.question_answering", ["f1"], "params.yaml: metrics.question_answering: 'f1' is not allowed;"),
+    ("squad.answers", "generative", "params.yaml: squad.answers: generative is not allowed with family:"),
+    ("methods.full", {"method": "lora"}, "params.yaml: methods.full.method: 'lora' is not allowed; full is a"),
+    ("methods.lora.per_task", {"sst": {}}, "params.yaml: methods.lora.per_task: 'sst' is not allowed; expected"),
+    ("methods.lora.per_task", {"sst2": {"rang": 1}}, "params.yaml: methods.lora.per_task.sst2.rang: unknown key;"),
+    ("methods.lora.checkpoint", "x", "params.yaml: methods.lora.checkpoint: 'x' is not allowed; expected none, as"),
+    ("model.checkpoint", "org/name@main", "params.yaml: model.checkpoint: 'org/name@main' is not allowed;"),
+    ("classification", None, "data/params.yaml: classification: null is not allowed; expected a section"),
+    ("classification", {"sst2": {}}, "data/params.yaml: classification.sst2: the name is not allowed"),
+    ("classification", {"own": {"folder": "a"}}, "data/params.yaml: classification.own.train is missing"),
+    ("hub.classification", {"own": {}}, "data/params.yaml: hub.classification.own.repository is missing"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "message"), WRONG)
 def test_a_wrong_setting_is_one_line(project: Project, key: str, value: Any, message: str) -> None:
     project.set(key, value)
     assert refused("check").startswith(f"error: {message}")
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"model.checkpoint": PIN, "pretrain.epochs": 0},
-        {"model.checkpoint": PIN, "pretrain.block_size": 512, "model.random_seed": 1},
-        {"classification": OWN},
-        {"classification": OWN, "finetune.tasks": ["sst2", "own"], "own": TRAINED},
-        {"checkpoints": {"big": {"family": "bert", "checkpoint": PIN}}, "methods.full": {"checkpoint": "big"}},
-    ],
-)
+RIGHT = [
+    {"model.checkpoint": PIN, "pretrain.epochs": 0},
+    {"model.checkpoint": PIN, "pretrain.block_size": 512, "model.random_seed": 1},
+    {"classification": OWN},
+    {"classification": OWN, "finetune.tasks": ["sst2", "own"], "own": TRAINED},
+    {"checkpoints": {"big": {"family": "bert", "checkpoint": PIN}}, "methods.full": {"checkpoint": "big"}},
+]
+
+
+@pytest.mark.parametrize("changes", RIGHT)
 def test_right_settings(project: Project, changes: dict[str, Any]) -> None:
     project.set_all(changes)
     assert retrace("check").err == ""

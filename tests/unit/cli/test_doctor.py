@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from retrace.cli import doctor
 from retrace.cli.check import cache_folder
+from retrace.core.files import write_text
 from tests.commands import refused, retrace
 from tests.toy import ROOT, Project, copy_settings
 
@@ -59,13 +61,9 @@ def _fixed(check: str, command: str) -> str:
 
 def test_nothing_is_wrong_with_what_is_committed(checkout: Project) -> None:
     assert _wrong() == []
-    done = retrace("doctor")
-    assert all(line.startswith("ok ") for line in done.out.splitlines())
-    checks = {line.split(": ")[0].removeprefix("ok").strip() for line in done.out.splitlines()}
-    assert checks == {
-        "environment", "versions", "settings", "recorded results", "locks", "stale results", "cache", "space",
-        "devices",
-    }  # fmt: skip
+    checks = "environment, versions, settings, recorded results, locks, stale results, cache, space, devices"
+    found = {line.partition(": ")[0] for line in retrace("doctor").out.splitlines()}
+    assert found == {f"ok     {name}" for name in checks.split(", ")}
 
 
 @pytest.mark.parametrize("at", ["md5: ", "cmd: ", "- path: models/", "params:\n", "size: ", "size: ??"])
@@ -105,37 +103,33 @@ def test_a_run_in_progress_is_named(checkout: Project) -> None:
     with subprocess.Popen([sys.executable, "-c", HOLDS], stdout=subprocess.PIPE) as run:
         assert run.stdout is not None
         run.stdout.readline()
-        found = [
-            each["found"]
-            for each in json.loads(retrace("doctor", "--json").out)["findings"]
-            if each["check"] == "locks"
-        ]
+        findings = json.loads(retrace("doctor", "--json").out)["findings"]
         run.kill()
-    assert found == [f"pretrain runs as process {run.pid} of {socket.gethostname()}"]
+    said = f"pretrain runs as process {run.pid} of {socket.gethostname()}"
+    assert [each["found"] for each in findings if each["check"] == "locks"] == [said]
 
 
-@pytest.mark.parametrize(
-    ("path", "check", "removed"),
-    [
-        ("predictions/sst2/lora/1/predictions.parquet", "stale results", "predictions/sst2/lora/1"),
-        ("models/sst2/full/7/model.safetensors", "stale results", "models/sst2/full/7"),
-        ("models/it's/full/1/x", "stale results", """'models/it'"'"'s/full/1'"""),
-        ("models/.tokens.partial/train.npy", "leftovers", "models/.tokens.partial"),
-        ("reports/.metrics.json.partial", "leftovers", "reports/.metrics.json.partial"),
-    ],
-)
+LEFT = [
+    ("predictions/sst2/lora/1/predictions.parquet", "stale results", "predictions/sst2/lora/1"),
+    ("models/sst2/full/7/model.safetensors", "stale results", "models/sst2/full/7"),
+    ("models/it's/full/1/x", "stale results", """'models/it'"'"'s/full/1'"""),
+    ("models/.tokens.partial/train.npy", "leftovers", "models/.tokens.partial"),
+    ("reports/.metrics.json.partial", "leftovers", "reports/.metrics.json.partial"),
+]
+
+
+@pytest.mark.parametrize(("path", "check", "removed"), LEFT)
 def test_what_killed_runs_and_other_settings_left(checkout: Project, path: str, check: str, removed: str) -> None:
     for name in (path, "models/sst2/full/1/model.safetensors", "models/tokenizer/tokenizer.json"):
-        (checkout.folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (checkout.folder / name).write_text("x")
+        write_text(checkout.folder / name, "x")
     _fixed(check, f"rm -r {removed}")
     assert (checkout.folder / "models/sst2/full/1/model.safetensors").exists()
 
 
 def test_states_that_nothing_goes_on_from(checkout: Project) -> None:
     (checkout.folder / "dvc.yaml").write_text("stages: {a: {cmd: echo 1 > a, outs: [a]}}")
-    for path in ("dvc.lock", "data/dvc.lock"):
-        (checkout.folder / path).unlink()
+    (checkout.folder / "dvc.lock").unlink()
+    (checkout.folder / "data/dvc.lock").unlink()
     checkout.run("dvc", "init", "-q", "-f", "--no-scm")
     for name in ("pretrain-1.2", "sst2.full.1-3.4"):
         (checkout.folder / ".retrace/states" / name / "000000007").mkdir(parents=True)
@@ -146,12 +140,11 @@ def test_states_that_nothing_goes_on_from(checkout: Project) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)  # as a worker of DVC's queue does
         ((check, found, command),) = _wrong()
     said = "sst2.full.1-3.4: 0 KiB, of abandoned settings or code, as nothing is out of date"
-    assert (check, found) == ("saved states", said)
-    assert command == "rm -r .retrace/states/sst2.full.1-3.4 .retrace/states/sst2.full.1-3.4.lock"
+    fix = "rm -r .retrace/states/sst2.full.1-3.4 .retrace/states/sst2.full.1-3.4.lock"
+    assert (check, found, command) == ("saved states", said, fix)
     subprocess.run(command, shell=True, check=True)
-    assert {path.name for path in (checkout.folder / ".retrace/states").iterdir()} == {
-        "pretrain-1.2", "pretrain-1.2.lock",
-    }  # fmt: skip
+    left = {path.name for path in (checkout.folder / ".retrace/states").iterdir()}
+    assert left == {"pretrain-1.2", "pretrain-1.2.lock"}
 
 
 @pytest.mark.parametrize("folder", [False, True])
@@ -161,9 +154,8 @@ def test_an_entry_of_the_cache_that_was_cut(checkout: Project, folder: bool) -> 
     (checkout.folder / "dvc.lock").write_text(json.dumps(lock) + "\n")
     cached = checkout.folder / f".dvc/cache/files/md5/01/{out['md5'][2:]}"
     inner = checkout.folder / ".dvc/cache/files/md5/ff/ff"
-    for path, text in ((cached, '[{"md5": "ffff", "relpath": "b"}]' if folder else "hello"), (inner, "hello")):
-        path.parent.mkdir(parents=True)
-        path.write_text(text)
+    write_text(cached, '[{"md5": "ffff", "relpath": "b"}]' if folder else "hello")
+    write_text(inner, "hello")
     assert _wrong() == []
     (inner if folder else cached).write_text("hell")
     assert _fixed("cache", "retrace check --cache && dvc repro") == "cut short: models/a"
@@ -174,11 +166,9 @@ def test_versions_and_settings_that_are_others(checkout: Project) -> None:
     checkout.set("sst2.lr", "fast")
     (versions, found, command), settings = _wrong()
     assert (versions, command) == ("versions", "python -m pip install -r requirements.txt")
-    assert "numpy is " in found
-    assert "no-such-package is missing, pinned 1" in found
-    assert settings == (
-        "settings", "params.yaml: sst2.lr: 'fast' is not allowed; expected a number above 0", "retrace check"
-    )  # fmt: skip
+    assert re.search("numpy is .*no-such-package is missing, pinned 1", found)
+    said = "params.yaml: sst2.lr: 'fast' is not allowed; expected a number above 0"
+    assert settings == ("settings", said, "retrace check")
 
 
 @pytest.mark.parametrize("command", ["doctor", "repro", "spread", "review", "stop"])

@@ -20,15 +20,15 @@ def test_an_unknown_command_is_one_line() -> None:
     assert refused("skore").startswith("error: retrace skore: no such command; expected one of check, ")
 
 
-@pytest.mark.parametrize(
-    ("command", "said", "slow"),
-    [
-        ("stop", "nothing is running here", {"torch", "transformers", "pandas", "rich"}),
-        ("check", "params.yaml, data/params.yaml: ok", {"torch", "transformers"}),
-        ("plan --help", "memory and time of pretraining", {"torch", "transformers", "pandas"}),
-        ("doctor --help", "Exit code 1 where something is wrong", {"torch", "transformers", "dvc"}),
-    ],
-)
+QUICK = [
+    ("stop", "nothing is running here", {"torch", "transformers", "pandas", "rich"}),
+    ("check", "params.yaml, data/params.yaml: ok", {"torch", "transformers"}),
+    ("plan --help", "memory and time of pretraining", {"torch", "transformers", "pandas"}),
+    ("doctor --help", "Exit code 1 where something is wrong", {"torch", "transformers", "dvc"}),
+]
+
+
+@pytest.mark.parametrize(("command", "said", "slow"), QUICK)
 def test_a_command_that_is_called_often_begins_at_once(tmp_path: Path, command: str, said: str, slow: set[str]) -> None:
     copy_settings(tmp_path)
     (tmp_path / "dvc.yaml").touch()

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
@@ -45,10 +46,14 @@ def _scores(done: Done) -> dict[str, float]:
     return json.loads(done.out)
 
 
+def _refusal(done: Done) -> str:
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    return done.err
+
+
 def test_scores_of_answers() -> None:
     scores = _scores(_squad({"a": "Ada", "b": ""}))
-    assert scores["exact_match"] == 50.0
-    assert scores["f1"] == pytest.approx(100 * (2 / 3 + 1) / 2)
+    assert (scores["exact_match"], scores["f1"]) == pytest.approx((50.0, 100 * (2 / 3 + 1) / 2))
     assert scores["NoAns_exact_match"] == 100.0
     scores = _scores(_squad({"a": "Ada Lund", "b": "x"}, "--all"))
     assert (scores["rougeL"], scores["bleu_precision_2"]) == (1.0, 100.0)
@@ -73,7 +78,7 @@ def test_questions_without_a_prediction_are_said(missing: str) -> None:
     predictions = {name: "" for name in "ab" if name != missing}
     said = f"1 of 2 questions have no prediction, {missing} the first"
     refused = f"error: predictions.json: {said}; with --allow-missing only the others are scored\n"
-    assert _squad(predictions) == Done(2, "", refused)
+    assert _refusal(_squad(predictions)) == refused
     done = _squad(predictions, "--allow-missing")
     assert _scores(done)["total"] == 1
     assert done.err.startswith(f"warning: missing: {said}; only the others are scored\n")
@@ -85,23 +90,20 @@ def test_predictions_of_no_question_are_said() -> None:
     assert done.err == "warning: unknown: 2 of 4 predictions are of no question, z the first\n"
 
 
-@pytest.mark.parametrize(
-    ("predictions", "numbers", "message"),
-    [
-        (["a"], None, "predictions.json: expected one object of question ids and answer texts"),
-        ({"a": 3}, None, "predictions.json: expected one object of question ids and answer texts"),
-        ({"z": "x"}, None, "predictions.json: no prediction for any question"),
-        (WHOLE, {"a": 0.5}, "na_prob.json: no number for question b, which has a prediction"),
-        (WHOLE, {"a": "0.5", "b": 1}, "na_prob.json: expected one object of question ids and numbers"),
-        (WHOLE, {"a": float("nan"), "b": 1}, "na_prob.json: expected one object of question ids and numbers"),
-        (WHOLE, {"a": True, "b": False}, "na_prob.json: expected one object of question ids and numbers"),
-    ],
-)
+WRONG_ANSWERS = [
+    (["a"], None, "predictions.json: expected one object of question ids and answer texts"),
+    ({"a": 3}, None, "predictions.json: expected one object of question ids and answer texts"),
+    ({"z": "x"}, None, "predictions.json: no prediction for any question"),
+    (WHOLE, {"a": 0.5}, "na_prob.json: no number for question b, which has a prediction"),
+    (WHOLE, {"a": "0.5", "b": 1}, "na_prob.json: expected one object of question ids and numbers"),
+    (WHOLE, {"a": float("nan"), "b": 1}, "na_prob.json: expected one object of question ids and numbers"),
+    (WHOLE, {"a": True, "b": False}, "na_prob.json: expected one object of question ids and numbers"),
+]
+
+
+@pytest.mark.parametrize(("predictions", "numbers", "message"), WRONG_ANSWERS)
 def test_wrong_answers_and_probabilities_are_one_line(predictions: object, numbers: object, message: str) -> None:
-    done = _squad(predictions, numbers=numbers)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(f"error: {message}")
-    assert done.err.count("\n") == 1
+    assert _refusal(_squad(predictions, numbers=numbers)).startswith(f"error: {message}")
 
 
 def test_scores_of_classes_with_their_probabilities() -> None:
@@ -118,24 +120,22 @@ def test_one_class_for_all_is_said_to_be() -> None:
     assert "warning: one class only: all 2 examples are called 1\n" in done.err
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ("label\n1\n", "given.csv: 1 rows, but "),
-        ("label,0,1\n1,0.5,half\n0,1,0\n", "given.csv:2: expected probabilities in 0, 1; 1 has half"),
-        ("label,0,1\n1,0.5,0.5\n0,-1,2\n", "given.csv:3: expected probabilities in 0, 1"),
-        ("label,0,1\n1,0.5,0.5\n0,nan,1\n", "given.csv:3: expected probabilities in 0, 1; 0 has nan"),
-        ("label,0,1\n1,.5,.5\n0,.5,.4\n", "given.csv:3: expected probabilities in 0, 1; they sum to 0.9 and not to 1"),
-        ("label,0,1\n1,50,50\n0,80,20\n", "given.csv:2: expected probabilities in 0, 1; they sum to 100 and not to 1"),
-        ("label,0,1,sure\n1,0.5,0.5,1\n0,0.5,0.3,1\n", "given.csv:3: expected probabilities in 0, 1; they sum to 0.8"),
-        ("label,0,1,1.0\n1,.5,.25,.25\n0,.5,.25,.25\n", "given.csv:2: two columns are called 1"),
-        ("label\n", "given.csv: no row in it"),
-    ],
-)
+WRONG_CLASSES = [
+    ("label\n1\n", "given.csv: 1 rows, but "),
+    ("label,0,1\n1,0.5,half\n0,1,0\n", "given.csv:2: expected probabilities in 0, 1; 1 has half"),
+    ("label,0,1\n1,0.5,0.5\n0,-1,2\n", "given.csv:3: expected probabilities in 0, 1"),
+    ("label,0,1\n1,0.5,0.5\n0,nan,1\n", "given.csv:3: expected probabilities in 0, 1; 0 has nan"),
+    ("label,0,1\n1,.5,.5\n0,.5,.4\n", "given.csv:3: expected probabilities in 0, 1; they sum to 0.9 and not to 1"),
+    ("label,0,1\n1,50,50\n0,80,20\n", "given.csv:2: expected probabilities in 0, 1; they sum to 100 and not to 1"),
+    ("label,0,1,sure\n1,0.5,0.5,1\n0,0.5,0.3,1\n", "given.csv:3: expected probabilities in 0, 1; they sum to 0.8"),
+    ("label,0,1,1.0\n1,.5,.25,.25\n0,.5,.25,.25\n", "given.csv:2: two columns are called 1"),
+    ("label\n", "given.csv: no row in it"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), WRONG_CLASSES)
 def test_wrong_classes_are_one_line(given: str, said: str) -> None:
-    done = _classes(_column(1, 0), given)
-    assert done.code == 2
-    assert done.err.startswith(f"error: {said}")
+    assert _refusal(_classes(_column(1, 0), given)).startswith(f"error: {said}")
 
 
 def test_a_class_that_never_occurs_keeps_its_probabilities() -> None:
@@ -159,9 +159,9 @@ def test_the_area_is_that_of_the_numbers_in_the_file() -> None:
     labels = generator.integers(3, size=300)
     # Numbers of single precision do not sum to 1 exactly; divided by their sum some would change places.
     found = generator.dirichlet(np.ones(3), 300).round(3).astype(np.float32).astype(np.float64)
-    rows = [{"label": float(row.argmax()), **{f"{c}.0": value for c, value in enumerate(row)}} for row in found]
-    for name, lines in (("gold", [{"label": int(label)} for label in labels]), ("given", rows)):
-        Path(f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    given = pd.DataFrame(found, columns=["0.0", "1.0", "2.0"]).assign(label=found.argmax(axis=1).astype(float))
+    pd.DataFrame({"label": labels}).to_json("gold.jsonl", orient="records", lines=True)
+    given.to_json("given.jsonl", orient="records", lines=True, double_precision=15)
     done = retrace("score", "classification", "gold.jsonl", "given.jsonl")
     scores = _scores(done)
     expected = np.mean([roc_auc_score(labels == c, found[:, c]) for c in range(3)])
@@ -187,7 +187,7 @@ def test_the_favourable_class_is_the_larger_number() -> None:
 def test_classes_that_have_nothing_in_common_are_one_line(given: str) -> None:
     called = ", ".join(sorted(given.split()))
     said = f"error: given.csv: no class in common: its classes are {called}, those of gold.tsv 0, 1\n"
-    assert _classes(_column(1, 0), _column(*given.split())) == Done(2, "", said)
+    assert _refusal(_classes(_column(1, 0), _column(*given.split()))) == said
 
 
 def test_a_predicted_class_that_is_never_right_is_named() -> None:
@@ -208,5 +208,4 @@ def test_an_unknown_ending_is_told_the_known_ones() -> None:
 def test_labels_and_probabilities_of_any_length_are_read() -> None:
     long = "9" * 5000
     assert _scores(_classes(_column(long, 1), _column(long, 1)))["accuracy"] == 1.0
-    done = _classes(_column("x", "y"), f"label,x,y\nx,1,0\ny,0,{long}\n")
-    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert _refusal(_classes(_column("x", "y"), f"label,x,y\nx,1,0\ny,0,{long}\n"))

@@ -80,17 +80,17 @@ def test_what_a_preset_holds_as_a_whole_is_replaced(folder: Path) -> None:
     assert read_yaml(folder / "data/params.yaml")["sample"]["reviews"] == 7000
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("pretrain: {epoch: 3}\n", "params.yaml: pretrain.epoch: unknown key; allowed: epochs, "),
-        ("epochs: 3\n", "params.yaml: epochs: unknown key; allowed: data, "),
-        ("epochs: {a: 3}\n", "params.yaml: epochs: unknown key; allowed: data, "),
-        ("pretrain: {epochs: -3}\n", "params.yaml: pretrain.epochs: -3 is not allowed; expected a whole number of 0"),
-        ("data/params.yaml: {smaple: 3}\n", "data/params.yaml: smaple: unknown key; allowed: checkpoints, "),
-        ("pretrain: [\n", "own.yaml:"),
-    ],
-)
+WRONG = [
+    ("pretrain: {epoch: 3}\n", "params.yaml: pretrain.epoch: unknown key; allowed: epochs, "),
+    ("epochs: 3\n", "params.yaml: epochs: unknown key; allowed: data, "),
+    ("epochs: {a: 3}\n", "params.yaml: epochs: unknown key; allowed: data, "),
+    ("pretrain: {epochs: -3}\n", "params.yaml: pretrain.epochs: -3 is not allowed; expected a whole number of 0"),
+    ("data/params.yaml: {smaple: 3}\n", "data/params.yaml: smaple: unknown key; allowed: checkpoints, "),
+    ("pretrain: [\n", "own.yaml:"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG)
 def test_a_wrong_preset_is_one_line_and_changes_nothing(folder: Path, text: str, message: str) -> None:
     (folder / "own.yaml").write_text(text)
     said = refused("preset", "own.yaml")

@@ -22,9 +22,7 @@ def test_a_process_is_started_for_each_gpu(name: str, monkeypatch: pytest.Monkey
     file = str(ROOT / "launch" / f"{name}.yaml")
     launch_command(launch_command_parser().parse_args(["--config_file", file, "-m", "stages.pretrain"]))
     (arguments,) = started
-    config, _, command = torch.distributed.run.config_from_args(arguments)
-    assert config.nproc_per_node == 5
-    assert command[-2:] == ["-m", "stages.pretrain"]
+    assert torch.distributed.run.config_from_args(arguments)[0].nproc_per_node == 5
 
 
 def two_processes(folder: Path, work: str, *options: str) -> dict[str, Any]:

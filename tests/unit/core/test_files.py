@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from safetensors import SafetensorError
@@ -43,15 +44,9 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
     assert _names(tmp_path) == ["a.txt"]
 
 
-@pytest.mark.parametrize(
-    "error",
-    [OSError(errno.ENOSPC, "full"), SafetensorError("I/O error: No space left on device (os error 28)")],
-    ids=["python", "rust"],
-)
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), SafetensorError("No space left (os error 28)")])
 @pytest.mark.parametrize("atomic", [atomic_file, atomic_folder])
-def test_a_full_disk_is_reported_whichever_library_writes(
-    tmp_path: Path, atomic: Callable[[Path], AbstractContextManager[Path]], error: Exception
-) -> None:
+def test_a_full_disk_is_reported_whichever_library_writes(tmp_path: Path, atomic: Any, error: Exception) -> None:
     said = r"No space left on device; 0 KiB of it were written and .+ are free: '.+/out'"
     with pytest.raises(OSError, match=said), atomic(tmp_path / "out"):
         raise error
@@ -80,9 +75,7 @@ def test_a_folder_replaces_the_old_one_once_it_is_complete(tmp_path: Path) -> No
     assert [p.relative_to(tmp_path).as_posix() for p in sorted(tmp_path.rglob("*"))] == ["out", "out/b", "out/b/x"]
 
 
-def test_a_writer_interrupted_while_it_replaces_a_folder_keeps_the_old_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_writer_interrupted_while_it_replaces_a_folder_keeps_the_old_one(tmp_path: Path, monkeypatch) -> None:
     with atomic_folder(tmp_path / "out", summed=True) as folder:
         (folder / "x").write_text("old")
     replace = Path.replace
@@ -100,13 +93,10 @@ def test_a_writer_interrupted_while_it_replaces_a_folder_keeps_the_old_one(
     assert (tmp_path / "out/x").read_text() == "old"
 
 
-def test_json_refuses_not_a_number(tmp_path: Path) -> None:
+def test_json_is_written_for_people_to_read_and_has_no_nan(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_json(tmp_path / "a.json", {"loss": float("nan")})
     assert _names(tmp_path) == []
-
-
-def test_json_is_written_for_people_to_read(tmp_path: Path) -> None:
     write_json(tmp_path / "a.json", {"where": "Łódź", "at": [1]})
     assert (tmp_path / "a.json").read_text(encoding="utf-8") == '{\n  "where": "Łódź",\n  "at": [\n    1\n  ]\n}\n'
 
@@ -118,13 +108,10 @@ def test_floats_are_rounded_and_nothing_else(tmp_path: Path) -> None:
     assert rounded(figures, STEADY_DIGITS)["f1"] == 27.1407771916
 
 
-def test_digits_that_differ_between_processors_do_not_change_a_file(tmp_path: Path) -> None:
+def test_digits_that_differ_between_processors_do_not_change_what_is_written() -> None:
     borders = [count / 128 for count in range(1, 128)]  # some, as 0.1015625, lie between two figures of six digits
     raw = {"any": [math.exp(number / 7) for number in range(-99, 99)], "borders": borders}
-    pages = []
-    for shift in (-1e-15, 0.0, 1e-15):
-        write_json(tmp_path / "a.json", rounded({name: [x * (1 + shift) for x in of] for name, of in raw.items()}))
-        pages.append((tmp_path / "a.json").read_bytes())
+    pages = [rounded({name: [x * (1 + by) for x in of] for name, of in raw.items()}) for by in (-1e-15, 0.0, 1e-15)]
     assert pages[0] == pages[1] == pages[2]
 
 
@@ -165,10 +152,7 @@ def test_lines_are_numbered_without_line_breaks_and_the_byte_order_mark(tmp_path
         list(numbered_lines(tmp_path / "b"))
 
 
-@pytest.mark.parametrize(
-    ("count", "shown"),
-    [(0, "0 KiB"), (1536, "2 KiB"), (2**20 - 2**10, "1023 KiB"), (2**20, "1 MiB"), (2**30 - 2**20, "1023 MiB"),
-     (2**30, "1.0 GiB"), (3 * 2**29, "1.5 GiB")],
-)  # fmt: skip
-def test_sizes_are_in_binary_units(count: int, shown: str) -> None:
-    assert size(count) == shown
+def test_sizes_are_in_binary_units() -> None:
+    counts = (0, 1536, 2**20 - 2**10, 2**20, 2**30 - 2**20, 2**30, 3 * 2**29)
+    shown = ["0 KiB", "2 KiB", "1023 KiB", "1 MiB", "1023 MiB", "1.0 GiB", "1.5 GiB"]
+    assert [size(count) for count in counts] == shown

@@ -1,5 +1,6 @@
 """How settings are read, and what is said of those that are wrong."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -77,10 +78,8 @@ def test_builds_nested_settings_with_defaults() -> None:
     ],
 )
 def test_names_key_value_and_what_is_allowed(values: dict, message: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=rf"\Aparams\.yaml: x\.{re.escape(message)}.*\Z"):
         build(Outer, {"x": values}, "x")
-    assert str(caught.value).startswith(f"params.yaml: x.{message}")
-    assert "\n" not in str(caught.value)
 
 
 def test_a_stage_reads_its_keys_from_both_files() -> None:
@@ -101,9 +100,8 @@ def test_a_stage_reads_its_keys_from_both_files() -> None:
     ],
 )
 def test_errors_name_key_and_file(changes: dict, message: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=rf"\A{re.escape(message)}\Z"):
         Read.read(READ | changes, task="sst2")
-    assert str(caught.value) == message
 
 
 def test_reads_numbers_as_dvc_does(tmp_path: Path) -> None:

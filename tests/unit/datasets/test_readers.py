@@ -1,12 +1,11 @@
 """What readers make of right files; tests/campaigns has the wrong ones."""
 
+import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from retrace.core.errors import InputError
-from retrace.core.files import write_json
 from retrace.core.paths import questions_path
 from retrace.datasets.examples import Example, read_sentences
 from retrace.datasets.squad import Answer, read_questions
@@ -43,9 +42,7 @@ def test_white_space_about_an_answer_is_left_out(tmp_path: Path, text: str) -> N
 
 def test_a_wrong_question_beside_deep_nesting_is_named(tmp_path: Path) -> None:
     qa = {"id": "q", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 3}]}
-    deep: Any = 0
-    for _ in range(600):
-        deep = [deep]
-    write_json(tmp_path / "a.json", {"deep": deep, "data": [{"paragraphs": [{"context": "Ada met Bob", "qas": [qa]}]}]})
+    data = json.dumps([{"paragraphs": [{"context": "Ada met Bob", "qas": [qa]}]}])
+    path = _write(tmp_path / "a.json", f'{{"deep": {"[" * 600}{"]" * 600}, "data": {data}}}')
     with pytest.raises(InputError, match=r"a\.json:.* question q: "):
-        read_questions(tmp_path / "a.json")
+        read_questions(path)

@@ -5,6 +5,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 import torch
 from transformers import RobertaConfig
@@ -12,11 +13,11 @@ from transformers import RobertaConfig
 from retrace.compute.sharding import data_parallel
 from retrace.core.errors import InputError
 from retrace.estimates import memory
-from retrace.estimates.memory import LiveMemory, Load, Memory, Needs, pretraining_needs, update_needs
+from retrace.estimates.memory import LiveMemory, Load, Needs, pretraining_needs, update_needs
 from retrace.finetuning.method import read_method, round_frozen
 from retrace.models.heads import make_config, make_model
 from retrace.models.language_model import make_language_model
-from retrace.objectives.language_modelling import Masking, mask_blocks, next_tokens, token_loss
+from retrace.objectives.language_modelling import BlockModelling, Masking, token_loss
 from retrace.pretraining.settings import PretrainSettings
 from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.loop import Training
@@ -35,15 +36,11 @@ RECIPE = PretrainSettings(epochs=1, batch_size=2, block_size=40, mask_rate=0.3)
 def test_planned_operations_are_those_of_training(family: str) -> None:
     config = make_config(family, MODEL, VOCABULARY)
     needs = pretraining_needs(config, RECIPE, 2, bf16=False, attention="eager")
-    model = make_language_model(config, 0, "eager")
-    generator = torch.Generator().manual_seed(0)
-    blocks = torch.randint(5, 120, (2, 40), generator=generator)
-    if model.objective == "causal":
-        batch = next_tokens(blocks, VOCABULARY)
-    else:
-        batch = mask_blocks(blocks, Masking(0.3), VOCABULARY, generator)
+    model, masking = make_language_model(config, 0, "eager"), None if family == "llama" else Masking(0.3)
+    stream = np.random.default_rng(0).integers(5, 120, 2 * 40)
+    (batch,) = BlockModelling(stream, VOCABULARY, 40, 2, masking, 1).batches(0)
     part = batch.to(tiny_device())
-    counted = count_flops(model, lambda: token_loss(model, part).backward()) / blocks.numel()
+    counted = count_flops(model, lambda: token_loss(model, part).backward()) / batch.ids.numel()
     assert needs.parameters == sum(weight.numel() for weight in model.parameters())
     assert needs.flops == pytest.approx(counted, rel=0.01)  # causal: the last token of a block is not asked
 
@@ -103,14 +100,14 @@ def test_planned_memory_is_that_of_real_tensors(family: str, method: str, bf16: 
 
 
 @pytest.mark.parametrize("family", ["bert", "llama"])
-@pytest.mark.parametrize(
-    "changes", [{}, {"micro_batch": 3}, {"recomputes": True}, {"micro_batch": 3, "recomputes": True}]
-)
+@pytest.mark.parametrize("parts", [None, 3])
+@pytest.mark.parametrize("again", [False, True])
 def test_planned_memory_is_that_of_an_update_in_parts_and_with_layers_computed_again(
-    tmp_path: Path, family: str, changes: dict[str, Any]
+    tmp_path: Path, family: str, parts: int | None, again: bool
 ) -> None:
     """Of the training loop's own updates, batches included."""
-    device, sizes = replace(tiny_device(), **changes), MODEL.model_copy(update={"layers": 6})
+    device = replace(tiny_device(), micro_batch=parts, recomputes=again)
+    sizes = MODEL.model_copy(update={"layers": 6})
     with LiveMemory() as live:
         run = make_run(family, "language model", tmp_path, "eager", device, sizes)
         training = Training(run, data_parallel(run.model, device))
@@ -118,8 +115,7 @@ def test_planned_memory_is_that_of_an_update_in_parts_and_with_layers_computed_a
         for _ in islice(training.rest_of_epoch(), 2):
             pass
     config, scored = cast(Any, run.model).body.config, {"bert": 9, "llama": 28}[family]
-    load = Load(8, 32, 8 * scored, False, "eager", changes.get("micro_batch"), changes.get("recomputes", False))
-    needs = update_needs("language_model", config, load, run.optimizer)
+    needs = update_needs("language_model", config, Load(8, 32, 8 * scored, False, "eager", parts, again), run.optimizer)
     assert needs.peak == pytest.approx(live.peak, rel=0.03)
 
 
@@ -148,28 +144,25 @@ def test_the_peak_is_of_what_is_alive_together() -> None:
         second = torch.zeros(50)
         view = second[:10]
         del second
-    assert live.peak == 400
-    assert live.now == 200, "a view keeps its storage"
+    assert (live.peak, live.now) == (400, 200), "a view keeps its storage"
     del view
     assert live.now == 0
 
 
 def test_what_the_backward_pass_keeps_counts() -> None:
-    weight, size = torch.ones(1000, requires_grad=True), 1000
+    weight = torch.ones(1000, requires_grad=True)
     with LiveMemory() as live:
-        kept = weight.exp()  # the backward pass needs the result
-        result = kept.sum()
-        del kept
-        assert live.now == 4 * size + 4
+        result = weight.exp().sum()  # the backward pass needs the result of exp
+        assert live.now == 4 * 1000 + 4
         result.backward()
         del result
-    assert live.now == 4 * size, "the gradient"
+    assert live.now == 4 * 1000, "the gradient"
 
 
 def test_the_studys_formulas() -> None:
     assert memory.example_memory(0)["adapter"].constant == 16 * 59_473_920
     one = RobertaConfig(num_hidden_layers=1, hidden_size=1, intermediate_size=1, num_attention_heads=1)
-    assert memory.full_memory(1, one) == Memory(16, 34 + 8, 9)
+    assert memory.full_memory(1, one) == memory.Memory(16, 34 + 8, 9)
     assert memory.full_memory(0, one).at(1, 1) == 34 + 9 + 8
     assert memory.full_memory(0, one).at(2, 3) == 2 * 3 * (34 + 8) + 2 * 9 * 9
     assert memory.adapter_memory(1, 1, one, 1).at(1, 1) == 4 + 16 + 2 * (4 + 8)

@@ -1,6 +1,5 @@
 """Models by name; counts as reports print them and as worked by hand, and every difference of a formula named."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -19,21 +18,21 @@ from tests.toy import ROOT
 SMALL = find_model("roberta-small").config
 
 
-@pytest.mark.parametrize(
-    ("preset", "head", "expected", "differences"),
-    [
-        ("bert-base", None, 109_482_240, {}),
-        ("bert-base", "classifier", 109_483_778, {"classifier": 1_538}),
-        ("bert-base", "spans", 108_893_186, {"pooler": -590_592, "qa_outputs": 1_538}),
-        ("llama-3.2-1b", None, 1_235_814_400, {}),
-        ("llama-3.2-1b", "classifier", 1_235_814_400 + 4_096, {"score": 4_096}),
-        ("llama-3.2-1b", "spans", 1_235_814_400 + 4_098, {"qa_outputs": 4_098}),
-        ("llama-3.2-1b", "language_model", 1_235_814_400, {}),
-        ("roberta-small", None, 22_829_056 + 512, {"embeddings.token_type_embeddings": 512}),
-        ("roberta-base", None, 124_645_632 - 590_592, {"embeddings.token_type_embeddings": 768}),  # no pooler
-        ("scibert", None, 109_482_240 + (31_090 - 30_522) * 768, {}),
-    ],
-)
+TOTALS = [
+    ("bert-base", None, 109_482_240, {}),
+    ("bert-base", "classifier", 109_483_778, {"classifier": 1_538}),
+    ("bert-base", "spans", 108_893_186, {"pooler": -590_592, "qa_outputs": 1_538}),
+    ("llama-3.2-1b", None, 1_235_814_400, {}),
+    ("llama-3.2-1b", "classifier", 1_235_814_400 + 4_096, {"score": 4_096}),
+    ("llama-3.2-1b", "spans", 1_235_814_400 + 4_098, {"qa_outputs": 4_098}),
+    ("llama-3.2-1b", "language_model", 1_235_814_400, {}),
+    ("roberta-small", None, 22_829_056 + 512, {"embeddings.token_type_embeddings": 512}),
+    ("roberta-base", None, 124_645_632 - 590_592, {"embeddings.token_type_embeddings": 768}),  # no pooler
+    ("scibert", None, 109_482_240 + (31_090 - 30_522) * 768, {}),
+]
+
+
+@pytest.mark.parametrize(("preset", "head", "expected", "differences"), TOTALS)
 def test_totals_of_the_presets(preset: str, head: Head | None, expected: int, differences: dict[str, int]) -> None:
     config = find_model(preset).config
     _, counts = count_parameters(head, config)
@@ -79,7 +78,6 @@ def test_llamas_rows_as_a_study_printed_them() -> None:
     layer = [size for name, size in found.items() if name.startswith("model.layers.15.")]
     assert layer == [4_194_304, 1_048_576, 1_048_576, 4_194_304, 16_777_216, 16_777_216, 16_777_216, 2_048, 2_048]
     assert found["model.norm.weight"] == 2_048
-    assert sum(found.values()) == 1_235_814_400
 
 
 def test_a_module_is_a_matrix_with_its_bias_and_a_layer_all_of_its_modules() -> None:
@@ -93,13 +91,12 @@ def test_a_module_is_a_matrix_with_its_bias_and_a_layer_all_of_its_modules() -> 
 
 def test_what_a_method_added_and_what_the_head_adds_are_told_apart() -> None:
     method = read_method({"methods": {"lora": {"rank": 4, "targets": ["query"]}}}, "lora")
-    _, counts = count_parameters("spans", SMALL, method.tune)
-    found = sums(counts)
-    assert found["added"] == 4 * 4 * (512 + 512)  # 4 layers, rank 4
-    assert (found["head_weights"], found["head_biases"]) == (2 * 512, 2)
-    assert found["trainable"] == found["added"] + 2 * 512 + 2
-    assert found["total"] == 22_829_568 + found["trainable"]
-    assert found["frozen"] == 22_829_568
+    added = 4 * 4 * (512 + 512)  # 4 layers, rank 4
+    trainable = added + 2 * 512 + 2
+    assert sums(count_parameters("spans", SMALL, method.tune)[1]) == {
+        "total": 22_829_568 + trainable, "trainable": trainable, "frozen": 22_829_568,
+        "head_weights": 2 * 512, "head_biases": 2, "added": added,
+    }  # fmt: skip
 
 
 def test_a_folder_and_the_params_are_models(tmp_path: Path) -> None:
@@ -112,19 +109,17 @@ def test_the_preset_of_a_study_is_the_model_that_it_trains(tmp_path: Path) -> No
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text())
     write_presets([ROOT / "studies" / "roberta-small" / "params.yaml"], tmp_path)
-    preset, trained = find_model("roberta-small").config, described(read_params(tmp_path))
+    trained = described(read_params(tmp_path))
     for name in ("max_position_embeddings", "pad_token_id", "bos_token_id", "eos_token_id"):
-        assert getattr(preset, name) == getattr(trained, name)
-    counts = [sums(count_parameters(None, config)[1])["total"] for config in (preset, trained)]
-    assert counts == [22_829_056 + 512] * 2
+        assert getattr(SMALL, name) == getattr(trained, name)
+    assert sums(count_parameters(None, trained)[1])["total"] == 22_829_056 + 512
 
 
 def test_what_is_no_model_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"config\.json: no such file"):
         find_model(str(tmp_path))
-    (tmp_path / "config.json").write_text("{")
-    with pytest.raises(InputError, match=r"config\.json: "):
-        find_model(str(tmp_path))
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2"}))
-    with pytest.raises(InputError, match="model_type: 'gpt2' is not allowed; expected one of bert, llama"):
-        find_model(str(tmp_path))
+    unknown = "model_type: 'gpt2' is not allowed; expected one of bert, llama"
+    for config, said in (("{", r"config\.json: "), ('{"model_type": "gpt2"}', unknown)):
+        (tmp_path / "config.json").write_text(config)
+        with pytest.raises(InputError, match=said):
+            find_model(str(tmp_path))

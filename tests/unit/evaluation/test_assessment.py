@@ -16,7 +16,6 @@ from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, TaskDetails
 from retrace.evaluation.settings import MetricSettings
 from retrace.results.predictions import Epoch
-from retrace.statistics.scales import Shortfall
 from tests.campaigns.cases import memory, reset_memory
 
 SETTINGS = MetricSettings(
@@ -30,13 +29,16 @@ DEV = [Example(f"{'good' if number % 2 else 'bad'} thing {number}", None, number
 LABELS = np.array([example.label for example in DEV])
 TASK = ClassificationTask(("bad", "good"), TRAIN, DEV)
 OTHERS = ("majority", "tfidf", "before_training")  # what each seed is compared with
-ANSWER_COLUMNS = ["id", "text", "score", "null_score"]
 Losses = Sequence[tuple[float | None, float]]
 LOSSES: Losses = ((None, 0.7), (0.5, 0.4), (0.2, 0.6))
 
 
 def _logits(decided: Iterable[int]) -> pd.DataFrame:
     return pd.DataFrame([{"logit_0": 1.0 - label, "logit_1": float(label)} for label in decided])
+
+
+def _answers(rows: Iterable[tuple[str, str, float, float]]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["id", "text", "score", "null_score"])
 
 
 def _run(*rows: pd.DataFrame, method: str = "full", seed: int = 1, losses: Losses = LOSSES) -> MethodRun:
@@ -64,7 +66,6 @@ def test_the_epoch_that_was_kept_is_scored() -> None:
     figures = _assess(_trial("full", 1, (30, 6, 0))).methods["full"]
     assert figures.seeds["1"].epoch == 1
     assert figures.seeds["1"].figures["accuracy"] == figures.figures["accuracy"] == 0.9
-    assert figures.intervals["accuracy"]["low"] < 0.9 < figures.intervals["accuracy"]["high"]
     assert (figures.std, figures.intervals_of) == ({}, "examples, as there is one seed")
 
 
@@ -111,37 +112,31 @@ def test_every_interval_holds_its_figure_and_the_better_calibrated_method_is_bet
     found = _assess(*trials, metrics=metrics)
     for method in ("full", "lora"):
         details = found.methods[method]
-        every = [(details.figures, details.intervals)]
-        every += [(of.figures, of.intervals) for of in details.seeds.values()]
-        for values, intervals in every:
-            assert len(intervals) == 16
-            assert all(ends["low"] <= values[name] <= ends["high"] for name, ends in intervals.items())
-    verdicts = {pair.figure: pair for pair in found.comparisons}
-    assert verdicts["expected_calibration_error"].difference < 0
-    assert verdicts["expected_calibration_error"].verdict == "full"
-    assert details.intervals_of == "examples and seeds"
+        assert details.intervals_of == "examples and seeds"
+        for of in (details, *details.seeds.values()):
+            assert len(of.intervals) == 16
+            assert all(ends["low"] <= of.figures[name] <= ends["high"] for name, ends in of.intervals.items())
+    error = {pair.figure: pair for pair in found.comparisons}["expected_calibration_error"]
+    assert (error.difference < 0, error.verdict) == (True, "full")
 
 
 def test_one_figure_by_another_name_has_the_same_interval_and_test() -> None:
     found = _assess(_trial("full", 1, (30, 0, 0)), _trial("lora", 1, (30, 12, 0)))
-    details = found.methods
-    for method in ("full", "lora"):
-        accuracy, micro = (details[method].intervals[name] for name in ("accuracy", "f1_micro"))
+    for details in found.methods.values():
+        accuracy, micro = (details.intervals[name] for name in ("accuracy", "f1_micro"))
         assert micro == pytest.approx(accuracy, rel=1e-12)
         assert accuracy["high"] - accuracy["low"] > 0.05
     tests = {pair.figure: (pair.test, pair.p) for pair in found.comparisons}
     assert tests["f1_micro"] == tests["accuracy"]
     assert tests["f1"][0] == "paired bootstrap"
     # Everything is right, but no figure is certain.
-    assert all(ends["low"] < ends["high"] == 1 for ends in details["full"].intervals.values())
+    assert all(ends["low"] < ends["high"] == 1 for ends in found.methods["full"].intervals.values())
 
 
 def test_exact_matches_of_a_kind_have_the_interval_of_so_many_questions() -> None:
     questions = [Question(str(n), "T", "Ada met Bob", "?", (Answer("Ada", 0),) if n < 30 else ()) for n in range(40)]
-    task = QuestionAnsweringTask([], questions)
-    rows = [(q.id, "" if place < 4 else "Bob", 0.0, 0.0) for place, q in enumerate(questions)]
-    found = _assess_one(task, pd.DataFrame(rows, columns=ANSWER_COLUMNS), "squad_v2", "rouge")
-    ends = found.methods["full"].intervals
+    rows = _answers((question.id, "" if place < 4 else "Bob", 0.0, 0.0) for place, question in enumerate(questions))
+    ends = _assess_one(QuestionAnsweringTask([], questions), rows, "squad_v2", "rouge").methods["full"].intervals
     assert ends["HasAns_exact_match"] == ends["HasAns_f1"] == {"low": 0.0, "high": pytest.approx(11.35, abs=0.01)}
     assert ends["NoAns_exact_match"] == ends["NoAns_f1"] == {"low": 0.0, "high": pytest.approx(27.75, abs=0.01)}
     assert ends["rouge1"] == {end: at / 100 for end, at in ends["HasAns_exact_match"].items()}
@@ -150,9 +145,8 @@ def test_exact_matches_of_a_kind_have_the_interval_of_so_many_questions() -> Non
 def test_f1_is_of_all_questions_however_few_have_an_answer() -> None:
     """One question of 40 has an answer, and half of it is found; the other 39 are rightly refused."""
     questions = [Question(str(n), "T", "Ada Lund", "?", () if n else (Answer("Ada Lund", 0),)) for n in range(40)]
-    rows = [(question.id, "" if question.answers == () else "Ada", 0.0, -1.0) for question in questions]
-    found = _assess_one(QuestionAnsweringTask([], questions), pd.DataFrame(rows, columns=ANSWER_COLUMNS), "squad_v2")
-    full = found.methods["full"]
+    rows = _answers((question.id, "Ada" if question.answers else "", 0.0, -1.0) for question in questions)
+    full = _assess_one(QuestionAnsweringTask([], questions), rows, "squad_v2").methods["full"]
     assert full.figures["f1"] == pytest.approx((39 + 2 / 3) * 100 / 40)
     assert min(full.intervals[name]["low"] for name in ("f1", "best_f1")) > 95
     assert full.intervals["HasAns_f1"] == {"low": 0.0, "high": 100.0}
@@ -161,18 +155,13 @@ def test_f1_is_of_all_questions_however_few_have_an_answer() -> None:
 
 
 def test_a_model_that_learned_nothing_is_flagged_with_evidence() -> None:
-    found = _assess(_trial("full", 1, (30, 29, 28)), _trial("scratch", 1, (30, 29, 28)))
-    full = found.methods["full"]
+    full = _assess(_trial("full", 1, (30, 29, 28)), _trial("scratch", 1, (30, 29, 28))).methods["full"]
     assert full.seeds["1"].flags.keys() >= {"not_above_majority", "not_above_before_training"}
     assert full.flags.keys() == {"not_above_scratch"}
-    evidence = full.flags["not_above_scratch"]
-    assert str(evidence).startswith(
-        "accuracy 0.5167, scratch 0.5167; difference 0 (95% interval -0.0327 to 0.0327) of these models"
-    )
-    assert isinstance(evidence, Shortfall)
     one = 1.959964 / 60  # as if the two decided one example otherwise
-    assert (evidence.value, evidence.against) == (31 / 60, 31 / 60)
-    assert (evidence.low, evidence.high) == pytest.approx((-one, one))
+    note = "of these models; one seed does not tell the methods apart"
+    evidence = ["accuracy", 31 / 60, "scratch", 31 / 60, pytest.approx(-one), pytest.approx(one), note]
+    assert [*vars(full.flags["not_above_scratch"]).values()] == evidence
 
 
 @pytest.mark.parametrize(("test", "flagged"), [([], True), ([DEV[:10]], False)])
@@ -186,10 +175,9 @@ def test_losses_that_rise_are_flagged_where_there_is_a_learning_curve(test: list
 def test_one_class_for_all_is_flagged_with_the_figures_of_a_report() -> None:
     """BERT on WikiText-2 calls all of SST-2's validation set positive."""
     dev = [Example(f"sentence {number}", None, int(number < 444)) for number in range(872)]
-    task, metrics = ClassificationTask(("bad", "good"), TRAIN, dev), ("accuracy", "precision", "recall", "f1")
-    run = _run(_logits([0] * 872), _logits([1] * 872))
-    full = assess(task, Scoring(metrics), [run], SETTINGS).methods["full"]
     printed = {"accuracy": 0.5092, "precision": 0.5092, "recall": 1.0, "f1": 0.6748}
+    task = ClassificationTask(("bad", "good"), TRAIN, dev)
+    full = _assess_one(task, _logits([1] * 872), *printed).methods["full"]
     assert {name: round(full.figures[name], 4) for name in printed} == printed
     assert full.seeds["1"].flags.keys() >= {"one_class_only", "not_above_majority", "recall_without_accuracy"}
 
@@ -212,9 +200,8 @@ def test_answers_that_learned_nothing_are_flagged_as_in_reports(
     passage = "Ada Lund founded the mill"
     answered = [(Answer(gold, passage.index(gold)),) if gold else () for gold in golds]
     questions = [Question(str(number), "T", passage, "?", of) for number, of in enumerate(answered)]
-    after = pd.DataFrame({"id": [of.id for of in questions], "text": answers, "score": 0.0, "null_score": 0.0})
-    run = _run(after.assign(text="nothing of the kind"), after)
-    full = assess(QuestionAnsweringTask([], questions), Scoring(("squad_v2",)), [run], SETTINGS).methods["full"]
+    rows = _answers((str(number), answer, 0.0, 0.0) for number, answer in enumerate(answers))
+    full = _assess_one(QuestionAnsweringTask([], questions), rows, "squad_v2").methods["full"]
     assert {name: full.figures[name] for name in figures} == pytest.approx(figures)
     assert full.seeds["1"].flags.keys() >= flags
 
@@ -269,8 +256,7 @@ def test_lengths_classes_and_confusions() -> None:
 def test_questions_by_span_and_null_score() -> None:
     questions = [Question("a", "T", "Ada met Bob", "?", (Answer("Ada", 0),)), Question("b", "T", "Ada met", "?", ())]
     task = QuestionAnsweringTask(questions[:1], questions)
-    rows = [("a", "Ada", 2.0, 1.0), ("b", "met", 0.0, 1.0)]
-    outcome = task.outcome(pd.DataFrame(rows, columns=ANSWER_COLUMNS))
+    outcome = task.outcome(_answers([("a", "Ada", 2.0, 1.0), ("b", "met", 0.0, 1.0)]))
     assert outcome.answers == ("Ada", "")
     assert task.shared.tolist() == [True, False]
     assert {kind: {name: of.tolist() for name, of in groups.items()} for kind, groups in task.groups.items()} == {
@@ -279,16 +265,11 @@ def test_questions_by_span_and_null_score() -> None:
         "answer": {"has an answer": [True, False], "has none": [False, True]},
         "question word": {"other": [True, True]},
     }
-    found = task.breakdown([outcome])
-    curve = found.threshold_curve
-    assert found == AnswerBreakdown(answered=1, answerable=1, questions=2, threshold_curve=curve)
+    curve = threshold_curve([outcome])
+    assert task.breakdown([outcome]) == AnswerBreakdown(answered=1, answerable=1, questions=2, threshold_curve=curve)
     # The spans' scores are 1 above and 1 below that of no answer: with a threshold between, both are right.
-    first, *between, last = curve["threshold"]
-    assert (first, between[0], between[-1], last) == pytest.approx((-1.0, -0.98, 0.98, 1.0))
-    assert 0.0 in between
-    assert curve["f1"] == curve["exact_match"] == [50.0, *[100.0] * len(between), 50.0]
-    figures = Scoring(("squad_v2",)).score(outcome)
-    assert figures["f1"] == figures["best_f1"] == 100.0
+    assert curve["f1"] == curve["exact_match"] == [50.0, *[100.0] * (len(curve["f1"]) - 2), 50.0]
+    assert Scoring(("squad_v2",)).score(outcome)["best_f1"] == 100.0
     assert set(task.baselines) == {"no_answer", "word_overlap"}
 
 
@@ -328,7 +309,7 @@ def test_any_metric_of_classes_alone_is_a_headline(metric: str) -> None:
 @pytest.mark.parametrize("metric", ["squad_v2", "bleu", "rouge", "meteor"])
 def test_any_metric_of_answers_alone_is_a_headline(metric: str) -> None:
     questions = [Question(str(n), "T", "Ada did.", "Who?", (Answer("Ada did", 0),)) for n in range(20)]
-    rows = pd.DataFrame([(question.id, "Ada did", 1.0, 0.0) for question in questions], columns=ANSWER_COLUMNS)
+    rows = _answers((question.id, "Ada did", 1.0, 0.0) for question in questions)
     found = _assess_one(QuestionAnsweringTask(questions[:2], questions), rows, metric)
     assert found.headlines[0] in found.methods["full"].intervals
 
@@ -345,9 +326,6 @@ def test_what_gives_a_row_away_is_said_as_it_is() -> None:
     found = ClassificationTask(("bad", "good"), pairs[:1], pairs[1:])
     assert found.given.all()
     assert found.given_how.startswith("have a first text")
-    asked = Question("2", "", "the old ale house", "who drank it ?", ())
-    known = Question("1", "", "the old ale house", "who built it ?", ())
-    assert QuestionAnsweringTask([known], [asked]).given_how == "are on a passage of train"
 
 
 def test_150_classes_over_5000_rows_take_less_than_10_seconds_and_a_gigabyte() -> None:
@@ -367,5 +345,3 @@ def test_150_classes_over_5000_rows_take_less_than_10_seconds_and_a_gigabyte() -
     assert memory("VmHWM") - held < 1 << 30
     right = found.methods["full"].figures["accuracy"]
     assert 0.5 <= right < 0.52  # the others are guessed
-    ends = found.methods["full"].intervals["accuracy"]
-    assert ends["low"] < right < ends["high"]

@@ -6,22 +6,24 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from retrace.datasets.examples import Example
 from retrace.datasets.squad import Question
 from retrace.evaluation.classification import ClassificationTask, has_words, majority, tfidf
-from retrace.evaluation.outcomes import decided_answers, length_groups
+from retrace.evaluation.outcomes import Groups, decided_answers, length_groups
 from retrace.evaluation.question_answering import overlap_span, question_words
 
 
 def test_decisions() -> None:
-    rows = [("a", "x", 1.0, 1.1), ("b", "x", 1.0, 0.9), ("c", "x", 1.0, None)]
-    answers = decided_answers(pd.DataFrame(rows, columns=["id", "text", "score", "null_score"]))
-    assert answers == {"a": "", "b": "x", "c": "x"}
+    rows = {"id": ["a", "b", "c"], "text": "x", "score": 1.0, "null_score": [1.1, 0.9, None]}
+    assert decided_answers(pd.DataFrame(rows)) == {"a": "", "b": "x", "c": "x"}
+
+
+def _places(groups: Groups) -> dict[str, list[int]]:
+    return {name: np.flatnonzero(which).tolist() for name, which in groups.items()}
 
 
 def test_texts_are_grouped_by_words_into_quarters() -> None:
     texts = [" ".join("w" * count) for count in (1, 2, 3, 4, 5, 6, 7, 9)]
-    found = {name: np.flatnonzero(which).tolist() for name, which in length_groups(texts, "words").items()}
+    found = _places(length_groups(texts, "words"))
     assert found == {"1–2 words": [0, 1], "3–4 words": [2, 3], "5–6 words": [4, 5], "7–9 words": [6, 7]}
-    few = {name: which.tolist() for name, which in length_groups(["a", "b c", "d e"], "words").items()}
-    assert few == {"1 words": [True, False, False], "2 words": [False, True, True]}
+    assert _places(length_groups(["a", "b c", "d e"], "words")) == {"1 words": [0], "2 words": [1, 2]}
 
 
 def test_baselines_of_sentences() -> None:
@@ -37,9 +39,8 @@ def test_texts_without_words_are_told_apart_by_their_characters(good: str, bad: 
     train = [Example(good, None, 1), Example(bad, None, 0), Example(f"{bad} {bad}", None, 0)]
     assert tfidf(train * 5, [Example(bad, None, 0), Example(good, None, 1)]) == [0, 1]
     task = ClassificationTask(("bad", "good"), train * 5, train)
-    assert {name: outcome.predicted.tolist() for name, outcome in task.baselines.items()} == {
-        "majority": [0, 0, 0], "tfidf": [1, 0, 0]
-    }  # fmt: skip
+    found = {name: outcome.predicted.tolist() for name, outcome in task.baselines.items()}
+    assert found == {"majority": [0, 0, 0], "tfidf": [1, 0, 0]}
     assert task.notes == {"tfidf": "of single characters, as no training text has a word of two letters"}
 
 
@@ -48,32 +49,29 @@ def test_baselines_fitted_to_a_part_say_so() -> None:
     dev = [Example("good ale", None, 1), Example("bad ale", None, 0)]
     whole, part = (ClassificationTask(("bad", "good"), train, dev, drawn=drawn) for drawn in (None, [0, 1, 2, 3]))
     assert whole.notes == {}
-    assert part.notes == {
-        "majority, tfidf": "fitted to 4 of 1,203 training examples, those that the models of the first seed were given"
-    }
-    majority_of = [task.baselines["majority"].predicted.tolist() for task in (whole, part)]
-    assert majority_of == [[0, 0], [1, 1]]
+    said = "fitted to 4 of 1,203 training examples, those that the models of the first seed were given"
+    assert part.notes == {"majority, tfidf": said}
+    assert [task.baselines["majority"].predicted.tolist() for task in (whole, part)] == [[0, 0], [1, 1]]
 
 
 def test_questions_are_grouped_by_the_first_word_that_asks_where_twenty_have_it() -> None:
     asked = ["In WHAT year?"] * 20 + ["Who, and when?"] * 19 + ["Whom did she meet?"] * 21 + ["Name it"]
-    found = {name: np.flatnonzero(which).tolist() for name, which in question_words(asked).items()}
-    assert found == {"what": [*range(20)], "whom": [*range(39, 60)], "other": [*range(20, 39), 60]}
-    assert list(found) == ["what", "whom", "other"]
+    found = _places(question_words(asked))
+    assert [*found.items()] == [("what", [*range(20)]), ("whom", [*range(39, 60)]), ("other", [*range(20, 39), 60])]
 
 
-@pytest.mark.parametrize(
-    ("context", "asked", "answer"),
-    [
-        ("the mill of Ada met King Otto Rex Maximus Magnus 1601 there.", "the mill", "King Otto Rex Maximus"),
-        ("In 1601 Ada left.", "who in 1601", "Ada"),
-        ("Ada built a mill", "who was Ada", "mill"),  # no name is left: the last word
-        ("Ada left. ?!", "left or right", "Ada"),
-        ("", "who", ""),
-        ("Ada Lund built the mill. Bob Ros burned the old hall.", "Who burned the old hall?", "Bob Ros"),
-        ("Ada Lund built the mill. Bob Ros burned the old hall.", "Who built the mill?", "Ada Lund"),
-    ],
-)
+OVERLAPS = [
+    ("the mill of Ada met King Otto Rex Maximus Magnus 1601 there.", "the mill", "King Otto Rex Maximus"),
+    ("In 1601 Ada left.", "who in 1601", "Ada"),
+    ("Ada built a mill", "who was Ada", "mill"),  # no name is left: the last word
+    ("Ada left. ?!", "left or right", "Ada"),
+    ("", "who", ""),
+    ("Ada Lund built the mill. Bob Ros burned the old hall.", "Who burned the old hall?", "Bob Ros"),
+    ("Ada Lund built the mill. Bob Ros burned the old hall.", "Who built the mill?", "Ada Lund"),
+]
+
+
+@pytest.mark.parametrize(("context", "asked", "answer"), OVERLAPS)
 def test_word_overlap_takes_names_and_numbers_of_the_nearest_sentence(context: str, asked: str, answer: str) -> None:
     start, end = overlap_span(Question("q", "T", context, asked, ()))
     assert context[start:end] == answer
@@ -86,10 +84,9 @@ def test_words_are_those_of_scikit_learn() -> None:
 
 
 def test_text_without_spaces_is_counted_by_its_signs() -> None:
-    times, kinds = (("今天", ""), ("昨天", "吧"), ("iPhone上", "啊")), (("好", 1), ("坏", 0))
-    train = [
-        Example(f"{when}我觉得这部电影{how}极了{mark}", None, label) for when, mark in times for how, label in kinds
-    ]
+    around = [("今天我觉得这部电影", "极了"), ("昨天我觉得这部电影", "极了吧"), ("iPhone上我觉得这部电影", "极了啊")]
+    kinds = (("好", 1), ("坏", 0))
+    train = [Example(before + how + after, None, label) for before, after in around for how, label in kinds]
     assert tfidf(train * 5, [Example("那个故事真好", None, 1), Example("那个故事真坏", None, 0)]) == [1, 0]
     context = "小猫在树上睡觉. 小狗在河里游泳."
     start, _ = overlap_span(Question("q", "T", context, "谁在河里", ()))

@@ -1,6 +1,7 @@
 """Each score by hand, against scikit-learn on random data, and its resampled form against repeated examples."""
 
 import tracemalloc
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -47,21 +48,22 @@ def test_by_hand() -> None:
     assert found.keys().isdisjoint({"roc_auc", "expected_calibration_error"})  # without probabilities
 
 
+def _sure(labels: Sequence[int] | np.ndarray, chances: Sequence[float]) -> Classified:
+    """All are given the second class, with these probabilities."""
+    of = np.array(chances)
+    return Classified(HAND.classes, np.array(labels), np.ones(len(of), int), np.stack([1 - of, of], axis=1))
+
+
 def test_the_area_of_one_pair_in_the_wrong_order() -> None:
-    chances = np.array([0.9, 0.8, 0.3, 0.4, 0.1])
-    outcome = Classified(HAND.classes, HAND.labels, HAND.predicted, np.stack([1 - chances, chances], axis=1))
-    assert roc_auc.score(outcome) == {"roc_auc": pytest.approx(5 / 6)}
+    assert roc_auc.score(_sure(HAND.labels, [0.9, 0.8, 0.3, 0.4, 0.1])) == {"roc_auc": pytest.approx(5 / 6)}
 
 
 def test_calibration_by_hand() -> None:
-    chances = np.array([0.95, 0.95, 0.65, 0.65, 0.65])
-    outcome = Classified(HAND.classes, HAND.labels, np.ones(5, int), np.stack([1 - chances, chances], axis=1))
-    assert figures(calibration, outcome) == {
-        "expected_calibration_error": pytest.approx(2 / 5 * 0.05 + 3 / 5 * (0.65 - 1 / 3))
-    }
-    chances = np.array([np.nextafter(1.0, 2.0), 0.95])  # a sum of floats may be above 1; both are in the last bin
-    outcome = Classified(HAND.classes, np.array([0, 1]), np.ones(2, int), np.stack([1 - chances, chances], axis=1))
-    assert figures(calibration, outcome) == {"expected_calibration_error": pytest.approx(0.975 - 0.5)}
+    found = figures(calibration, _sure(HAND.labels, [0.95, 0.95, 0.65, 0.65, 0.65]))
+    assert found == {"expected_calibration_error": pytest.approx(2 / 5 * 0.05 + 3 / 5 * (0.65 - 1 / 3))}
+    # A sum of floats may be above 1; both are in the last bin.
+    found = figures(calibration, _sure([0, 1], [np.nextafter(1.0, 2.0), 0.95]))
+    assert found == {"expected_calibration_error": pytest.approx(0.975 - 0.5)}
 
 
 def test_probabilities_sum_to_1_but_for_rounding_to_two_digits() -> None:
@@ -109,27 +111,21 @@ def _calibration_error(outcome: Classified) -> float:
 @settings(deadline=None, max_examples=200)
 @given(outcomes())
 def test_scikit_learn_agrees(outcome: Classified) -> None:
-    labels, predicted = outcome.labels, outcome.predicted
-    assert figures(accuracy, outcome)["accuracy"] == pytest.approx(accuracy_score(labels, predicted), abs=1e-15)
-    expected: Any
-    binary = [("binary", "")] if len(outcome.classes) == 2 else []
-    averages = figures(precision, outcome) | figures(recall, outcome) | figures(f1, outcome)
+    both, found = (outcome.labels, outcome.predicted), {}
+    for metric in METRICS:
+        found |= figures(metric, outcome)
     for metric in (precision, recall, f1):
         for name, share in metric.shares(outcome).items():
-            assert share.value == pytest.approx(averages[name], abs=1e-12)
-    for mean, ending in [*binary, ("macro", "_macro"), ("micro", "_micro"), ("weighted", "_weighted")]:
-        expected = precision_recall_fscore_support(
-            labels, predicted, average=mean, zero_division=0  # pyright: ignore[reportArgumentType]
-        )  # fmt: skip
-        found = [averages.pop(name + ending) for name in ("precision", "recall", "f1")]
-        assert found == pytest.approx(expected[:3], abs=1e-12)
-    assert averages == {}
-    if len(np.union1d(labels, predicted)) > 1:
-        assert figures(matthews, outcome)["matthews"] == pytest.approx(matthews_corrcoef(labels, predicted), abs=1e-12)
-    area = _area(outcome)
-    assert roc_auc.score(outcome) == ({} if area is None else {"roc_auc": pytest.approx(area, abs=1e-12)})
-    error = _calibration_error(outcome)
-    assert figures(calibration, outcome)["expected_calibration_error"] == pytest.approx(error, abs=1e-12)
+            assert share.value == pytest.approx(found[name], abs=1e-12)
+    expected: dict[str, Any] = {"accuracy": accuracy_score(*both)}
+    expected["expected_calibration_error"] = _calibration_error(outcome)
+    for mean in [*(["binary"] if len(outcome.classes) == 2 else []), "macro", "micro", "weighted"]:
+        options: Any = {"average": mean, "zero_division": 0}
+        values, ending = precision_recall_fscore_support(*both, **options), "" if mean == "binary" else f"_{mean}"
+        expected |= {name + ending: of for name, of in zip(("precision", "recall", "f1"), values[:3], strict=True)}
+    expected |= {} if (area := _area(outcome)) is None else {"roc_auc": area}
+    expected["matthews"] = matthews_corrcoef(*both) if len(np.union1d(*both)) > 1 else 0.0
+    assert found == pytest.approx(expected, abs=1e-12)
 
 
 def test_many_classes_take_memory_by_example_and_not_by_pair_of_classes() -> None:
@@ -153,29 +149,24 @@ def _wrong_every(step: int, labels: np.ndarray) -> Classified:
 def test_a_class_of_one_text_hides_no_more_than_its_weight() -> None:
     """Of 1,000 texts in five classes one is of the last; the models are right about 9 and 6 of 10 or so."""
     labels = np.append(np.arange(999) % 4, 4)
-    names = ("f1", "matthews")
-    scoring = Scoring(names)
     models = {"good": _wrong_every(9, labels), "poor": _wrong_every(3, labels)}
-    scored = scoring.scored(models, 1000, 1)
-    found = intervals([scored["good"]])
+    good, poor = Scoring(("f1", "matthews")).scored(models, 1000, 1).values()
+    widths = {name: ends["high"] - ends["low"] for name, ends in intervals([good]).items()}
     for name in ("f1_weighted", "matthews"):
-        assert found[name]["high"] - found[name]["low"] < 0.06
-        assert difference(name, [scored["good"]], [scored["poor"]]).p < 1e-10
-    assert 0.1 < found["f1_macro"]["high"] - found["f1_macro"]["low"] < 0.4
+        assert widths[name] < 0.06
+        assert difference(name, [good], [poor]).p < 1e-10
+    assert 0.1 < widths["f1_macro"] < 0.4
 
 
 def test_a_mean_over_classes_is_as_unsure_as_its_rare_classes() -> None:
     """Two of 100 texts are of the rare class: all right, or all but these; F1 of the class is 1 or 0."""
     labels = np.repeat([0, 1], [98, 2])
-    scoring = Scoring(("f1", "recall"))
-    scored = scoring.scored(
-        {"both": Classified(("a", "b"), labels, labels), "none": Classified(("a", "b"), labels, 0 * labels)}, 500, 1
-    )
-    low = intervals([scored["both"]])["f1_macro"]["low"]
+    models = {name: Classified(("a", "b"), labels, of) for name, of in (("both", labels), ("none", 0 * labels))}
+    both, none = Scoring(("f1", "recall")).scored(models, 500, 1).values()
     many, few = ((1 - wilson_interval(1.0, count)["low"]) / 2 for count in (98, 2))
-    assert low == pytest.approx(1 - np.hypot(many, few))
+    assert intervals([both])["f1_macro"]["low"] == pytest.approx(1 - np.hypot(many, few))
     # Half of the difference of 1 in the rare class, by the root of its two texts.
-    assert difference("recall_macro", [scored["both"]], [scored["none"]]).of_examples == pytest.approx(0.5 / 2**0.5)
+    assert difference("recall_macro", [both], [none]).of_examples == pytest.approx(0.5 / 2**0.5)
 
 
 def test_models_that_decide_the_same_have_a_difference_that_could_be_shown() -> None:
@@ -183,7 +174,6 @@ def test_models_that_decide_the_same_have_a_difference_that_could_be_shown() -> 
     one, other = scoring.scored({"a": HAND, "b": HAND}, 50, 1).values()
     found = {of.figure: of for of in compare({"a": [one], "b": [other]}, scoring.legend)}
     # One of five examples is 0.2 of a fraction, and 0.4 of a correlation, from -1 to 1; 1.96 and 0.84 of it.
-    assert found["accuracy"].detectable == pytest.approx(0.2 * 2.801585, abs=1e-5)
-    assert found["matthews"].detectable == pytest.approx(0.4 * 2.801585, abs=1e-5)
-    assert (found["accuracy"].low, found["accuracy"].high) == pytest.approx((-0.391993, 0.391993), abs=1e-5)
+    shown = [found[name].detectable for name in ("accuracy", "matthews")]
+    assert shown == pytest.approx([0.2 * 2.801585, 0.4 * 2.801585], abs=1e-5)
     assert (found["accuracy"].test, found["accuracy"].p) == ("exact McNemar", 1.0)

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -29,11 +30,7 @@ def evaluate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     """The library, with its files in a folder of the test and no way out."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HF_HOME", str(tmp_path_factory.mktemp("home")))
-
-        def refuse(*_: Any) -> None:
-            raise AssertionError("nothing may need a network")
-
-        patch.setattr(socket.socket, "connect", refuse)
+        patch.setattr(socket.socket, "connect", Mock(side_effect=AssertionError("nothing may need a network")))
         import evaluate
 
         yield evaluate
@@ -47,11 +44,10 @@ def load(evaluate: ModuleType, tmp_path: Path) -> Callable[[str], Any]:
 
 def test_a_metric_describes_itself(load: Callable[[str], Any]) -> None:
     metric = load("rouge")
-    assert metric.name == "rouge"
+    assert (metric.name, set(metric.features[0])) == ("rouge", {"predictions", "references"})
     assert metric.description.startswith("ROUGE-1, ROUGE-2")
     assert metric.citation.startswith("Lin 2004")
     assert "lists of right answers" in metric.inputs_description
-    assert set(metric.features[0]) == {"predictions", "references"}
 
 
 def test_squads_own_format_and_plain_texts(load: Callable[[str], Any]) -> None:
@@ -60,10 +56,8 @@ def test_squads_own_format_and_plain_texts(load: Callable[[str], Any]) -> None:
     assert plain["exact_match"] == plain["NoAns_f1"] == 100.0
     assert "best_f1" not in plain
     answered = metric.compute(predictions=ROWS, references=REFERENCES)
-    found = [answered[name] for name in ("exact_match", "best_exact_match", "best_exact_match_thresh")]
-    assert found == [50.0, 100.0, 0.1]
-    taken_back = metric.compute(predictions=ROWS, references=REFERENCES, no_answer_threshold=0.5)
-    assert taken_back["exact_match"] == 100.0
+    assert answered.items() >= {"exact_match": 50.0, "best_exact_match": 100.0, "best_exact_match_thresh": 0.1}.items()
+    assert metric.compute(predictions=ROWS, references=REFERENCES, no_answer_threshold=0.5)["exact_match"] == 100.0
     above_default = [ROWS[0], {**ROWS[1], "no_answer_probability": 1.5}]
     assert metric.compute(predictions=above_default, references=REFERENCES)["exact_match"] == 100.0
 
@@ -80,17 +74,17 @@ def test_answers_belong_to_questions_by_their_id(load: Callable[[str], Any]) -> 
         metric.compute(predictions=[ROWS[0], ROWS[0]], references=REFERENCES)
 
 
-@pytest.mark.parametrize(
-    ("rows", "labels", "said"),
-    [
-        ([[2.5, -1.5], [0.4, 0.6]], [0, 1], r"predictions: \[2.5, -1.5\] is not allowed; expected probabilities"),
-        ([[0.9, 0.1], [4.0, 6.0]], [0, 1], r"predictions: \[4.0, 6.0\] is not allowed"),
-        ([[0.9, 0.1], [0.4, 0.6]], [1, 2], "references: 1 to 2; expected numbers of 2 classes from 0"),
-        ([0, -1], [0, 1], "predictions: -1 to 0; expected numbers of 2 classes from 0"),
-        ([[0.9, 0.1], [1.0]], [0, 1], "predictions: expected as many probabilities for every example"),
-        ([0, 1], [0, None], "references: expected one for every example"),
-    ],
-)
+WRONG_CLASSES = [
+    ([[2.5, -1.5], [0.4, 0.6]], [0, 1], r"predictions: \[2.5, -1.5\] is not allowed; expected probabilities"),
+    ([[0.9, 0.1], [4.0, 6.0]], [0, 1], r"predictions: \[4.0, 6.0\] is not allowed"),
+    ([[0.9, 0.1], [0.4, 0.6]], [1, 2], "references: 1 to 2; expected numbers of 2 classes from 0"),
+    ([0, -1], [0, 1], "predictions: -1 to 0; expected numbers of 2 classes from 0"),
+    ([[0.9, 0.1], [1.0]], [0, 1], "predictions: expected as many probabilities for every example"),
+    ([0, 1], [0, None], "references: expected one for every example"),
+]
+
+
+@pytest.mark.parametrize(("rows", "labels", "said"), WRONG_CLASSES)
 def test_what_is_no_probability_and_no_class_is_refused(
     load: Callable[[str], Any], rows: list[Any], labels: list[int], said: str
 ) -> None:
@@ -99,24 +93,19 @@ def test_what_is_no_probability_and_no_class_is_refused(
 
 
 def test_batches_and_combinations(evaluate: ModuleType, load: Callable[[str], Any]) -> None:
-    names = ["squad_v2", "meteor", "bleu", "rouge"]
-    both = evaluate.combine([load(name) for name in names])
+    every = evaluate.combine([load(name) for name in ("squad_v2", "meteor", "bleu", "rouge")])
     for answer, golds in zip(ANSWERS, GOLDS, strict=True):
-        both.add_batch(predictions=[answer], references=[golds])
-    found = both.compute()
-    assert found["total"] == 2
-    assert found["rouge1"] == 1.0
-    assert found["bleu_precision_1"] == 100.0
+        every.add_batch(predictions=[answer], references=[golds])
+    found = every.compute()
+    assert found.items() >= {"total": 2, "rouge1": 1.0, "bleu_precision_1": 100.0}.items()
     assert any(name.startswith("meteor") for name in found)
 
 
 def test_classes_and_probabilities(load: Callable[[str], Any]) -> None:
-    accuracy, calibration = (load(name) for name in ("accuracy", "calibration"))
-    assert accuracy.compute(predictions=[0, 2], references=[1, 2]) == {"accuracy": 0.5}
-    rows = [[0.9, 0.1], [0.4, 0.6], [1.0, 0.0]]
-    assert accuracy.compute(predictions=rows, references=[0, 1, 0]) == {"accuracy": 1.0}
-    error = calibration.compute(predictions=rows, references=[0, 1, 0])["expected_calibration_error"]
-    assert error == pytest.approx((0.1 + 0.4) / 3)
+    assert load("accuracy").compute(predictions=[0, 2], references=[1, 2]) == {"accuracy": 0.5}
+    sure = {"predictions": [[0.9, 0.1], [0.4, 0.6], [1.0, 0.0]], "references": [0, 1, 0]}
+    assert load("accuracy").compute(**sure) == {"accuracy": 1.0}
+    assert load("calibration").compute(**sure) == {"expected_calibration_error": pytest.approx((0.1 + 0.4) / 3)}
 
 
 def test_an_unknown_name_says_which_are_known(load: Callable[[str], Any]) -> None:

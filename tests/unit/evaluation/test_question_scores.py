@@ -1,6 +1,7 @@
 """METEOR, BLEU and ROUGE: what their libraries say, and every score of questions for weights of them."""
 
 import math
+from itertools import zip_longest
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -41,13 +42,19 @@ def outcomes(draw: Any) -> Answered:
 
 
 def _repeated(outcome: Answered, weights: list[int]) -> Answered:
-    places = np.repeat(np.arange(len(weights)), weights)
-    return Answered(
-        tuple(outcome.golds[place] for place in places),
-        tuple(outcome.answers[place] for place in places),
-        outcome.spans and tuple(outcome.spans[place] for place in places),
-        None if outcome.no_answer is None else outcome.no_answer[places],
-    )
+    places = np.repeat(np.arange(len(weights)), weights).tolist()
+    texts: Any = (outcome.golds, outcome.answers, outcome.spans)
+    golds, answers, spans = (of and tuple(of[place] for place in places) for of in texts)
+    return Answered(golds, answers, spans, None if outcome.no_answer is None else outcome.no_answer[places])
+
+
+def _asked(outcome: Answered) -> list[tuple[str, tuple[str, ...]]]:
+    """The answers and the right ones, of the questions that have an answer."""
+    return [(answer, golds) for answer, golds in zip(outcome.answers, outcome.golds, strict=True) if golds]
+
+
+def _words(text: str) -> list[str]:
+    return Tokenizer13a()(text.rstrip()).split()
 
 
 @pytest.mark.parametrize("score", SCORES, ids=lambda score: score.__name__)
@@ -62,8 +69,7 @@ def test_weights_are_repetitions(score: ModuleType, outcome: Answered, data: st.
         for name, values in resampled.items():
             assert values.shape == (2,)
             # A resample without questions of the kind has no such figure.
-            wanted = expected.get(name, math.nan)
-            assert values[row] == pytest.approx(wanted, abs=1e-9, nan_ok=True), name
+            assert values[row] == pytest.approx(expected.get(name, math.nan), abs=1e-9, nan_ok=True), name
     counts = {name for name, figure in score.FIGURES.items() if figure.scale == "count" or name.endswith("_thresh")}
     assert set(resampled) == figures(score, outcome).keys() - counts
 
@@ -71,13 +77,11 @@ def test_weights_are_repetitions(score: ModuleType, outcome: Answered, data: st.
 @given(outcome=outcomes())
 @settings(deadline=None, max_examples=200)
 def test_bleu_is_what_sacrebleu_says(outcome: Answered) -> None:
-    pairs = [(answer, golds) for answer, golds in zip(outcome.answers, outcome.golds, strict=True) if golds]
+    pairs = _asked(outcome)
     if not pairs:
         assert figures(bleu, outcome) == bleu.notes(outcome) == {}
         return
-    most = max(len(golds) for _, golds in pairs)
-    columns = [[golds[n] if n < len(golds) else None for _, golds in pairs] for n in range(most)]
-    metric = BLEU()
+    metric, columns = BLEU(), [*zip_longest(*(golds for _, golds in pairs))]
     expected = metric.corpus_score([answer for answer, _ in pairs], columns)  # pyright: ignore[reportArgumentType]
     found = figures(bleu, outcome)
     del found["bleu_sentence"]
@@ -94,12 +98,7 @@ def test_bleu_is_what_sacrebleu_says(outcome: Answered) -> None:
 @settings(deadline=None, max_examples=200)
 @pytest.mark.filterwarnings("ignore:\\nThe hypothesis contains 0 counts:UserWarning")
 def test_the_mean_bleu_of_answers_is_what_nltk_says(outcome: Answered) -> None:
-    words = Tokenizer13a()
-    rows = [
-        sentence_bleu([words(gold.rstrip()).split() for gold in golds], words(answer.rstrip()).split())
-        for answer, golds in zip(outcome.answers, outcome.golds, strict=True)
-        if golds
-    ]
+    rows = [sentence_bleu([*map(_words, golds)], _words(answer)) for answer, golds in _asked(outcome)]
     if rows:
         expected = 100.0 * float(np.mean(rows))
         assert figures(bleu, outcome)["bleu_sentence"] == pytest.approx(expected, rel=1e-9, abs=0)
@@ -117,11 +116,7 @@ def test_an_answer_of_one_right_word_has_a_bleu_of_nothing() -> None:
 @settings(deadline=None, max_examples=200)
 def test_rouge_is_what_rouge_score_says(outcome: Answered) -> None:
     scorer = RougeScorer(rouge.NAMES)
-    rows = [
-        scorer.score_multi(list(golds), answer)
-        for answer, golds in zip(outcome.answers, outcome.golds, strict=True)
-        if golds
-    ]
+    rows = [scorer.score_multi(list(golds), answer) for answer, golds in _asked(outcome)]
     expected = {name: np.mean([row[name].fmeasure for row in rows]) for name in rouge.NAMES if rows}
     assert figures(rouge, outcome) == pytest.approx(expected)
 
@@ -140,27 +135,18 @@ def test_rouge_by_hand() -> None:
     assert found == pytest.approx({"rouge1": 0.8, "rouge2": 0.0, "rougeL": 0.8, "rougeLsum": 0.8})
 
 
-@pytest.fixture
-def without_wordnet(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_meteor_by_hand_says_by_its_name_that_it_has_no_wordnet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nltk.data, "path", [])
     monkeypatch.setattr(meteor, "wordnet", LazyCorpusLoader("wordnet", WordNetCorpusReader, None))
-
-
-@pytest.mark.usefixtures("without_wordnet")
-def test_meteor_by_hand_says_by_its_name_that_it_has_no_wordnet() -> None:
     # "milling" has the stem of "mills": two of two words match, in one chunk: 1 - (1/2)·(1/2)³.
     outcome = Answered((("nothing", "Ada mills"), ()), ("Ada milling", "Ada"))
     assert figures(meteor, outcome) == pytest.approx({"meteor_exact_stem": 1 - 0.5 * 0.5**3})
-    outcome = Answered((("car",),), ("auto",))
-    assert figures(meteor, outcome) == {"meteor_exact_stem": 0.0}
+    assert figures(meteor, Answered((("car",),), ("auto",))) == {"meteor_exact_stem": 0.0}
 
 
 def test_meteor_with_wordnet_takes_a_synonym_for_the_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    lemmas = [SimpleNamespace(name=lambda: "car"), SimpleNamespace(name=lambda: "auto")]
-    synset = SimpleNamespace(lemmas=lambda: lemmas)
-    known = SimpleNamespace(
-        ensure_loaded=lambda: None, synsets=lambda word: [synset] if word in ("car", "auto") else []
-    )
+    synset = SimpleNamespace(lemmas=lambda: [SimpleNamespace(name=lambda: "car"), SimpleNamespace(name=lambda: "auto")])
+    known = SimpleNamespace(ensure_loaded=lambda: None, synsets=lambda word: [synset])
     monkeypatch.setattr(meteor, "wordnet", known)
     # One word of one matches, in one chunk: 1 - (1/2)·(1/1)³.
     assert figures(meteor, Answered((("car",),), ("auto",))) == {"meteor": 0.5}

@@ -7,40 +7,32 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from retrace.datasets.squad import Answer, Question
-from retrace.evaluation.metrics.squad_v2 import compare, normalised, resampled, score, threshold_curve
+from retrace.evaluation.metrics.squad_v2 import compare, resampled, score, threshold_curve
 from retrace.evaluation.outcomes import Answered, answered
 
 WORDS = "the The a Ada Lund 1601 in, hall. river's of A.I. x-ray Łódź İ ß 東京 — ... A\u00a0b e\u0301".split(" ")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("The  Ada-Lund, an A.I.!", "adalund ai"), ("a theatre", "theatre"), ("the", ""), ("Écu", "écu"), ("", "")],
-)
-def test_normalising(text: str, expected: str) -> None:
-    assert normalised(text) == expected
+ANSWERS = [
+    (("The  Ada-Lund, an A.I.!",), "adalund ai", 1, 1.0),
+    (("Écu", "theatre"), "a theatre", 1, 1.0),
+    (("Écu", "theatre"), "écu", 1, 1.0),
+    (("Ada Lund",), "Ada", 0, 2 / 3),
+    (("Ada Lund", "Lund"), "lund", 1, 1.0),
+    (("in 1601",), "the year 1601 was", 0, 0.4),
+    (("red red blue",), "red blue blue", 0, 2 / 3),
+    (("Ada",), "", 0, 0.0),
+    ((), "", 1, 1.0),
+    (("",), "Ada", 0, 0.0),
+    (("Ada",), "the", 0, 0.0),
+    (("the", "Ada"), "the", 0, 0.0),  # what is empty after normalising is no right answer
+    (("the", "?"), "the", 1, 1.0),  # unless all are
+]
 
 
-@pytest.mark.parametrize(
-    ("gold", "answer", "exact", "f1"),
-    [
-        (("Ada Lund",), "ada lund.", 1, 1.0),
-        (("Ada Lund",), "Ada", 0, 2 / 3),
-        (("Ada Lund", "Lund"), "lund", 1, 1.0),
-        (("in 1601",), "the year 1601 was", 0, 0.4),
-        (("red red blue",), "red blue blue", 0, 2 / 3),
-        (("Ada",), "", 0, 0.0),
-        ((), "", 1, 1.0),
-        (("",), "Ada", 0, 0.0),
-        (("Ada",), "the", 0, 0.0),
-        (("the", "Ada"), "the", 0, 0.0),  # what is empty after normalising is no right answer
-        (("the", "?"), "the", 1, 1.0),  # unless all are
-    ],
-)
+@pytest.mark.parametrize(("gold", "answer", "exact", "f1"), ANSWERS)
 def test_one_answer(gold: tuple[str, ...], answer: str, exact: int, f1: float) -> None:
     assert compare(gold, answer) == (exact, pytest.approx(f1))
 
@@ -64,17 +56,8 @@ def test_the_best_threshold_by_hand() -> None:
 
 def test_abstaining_always_has_the_threshold_0() -> None:
     outcome = Answered((("Ada",), ()), ("", ""), ("hall", "hall"), np.array([-2.0, -1.0]))
-    figures = score(outcome)
-    assert (figures["best_exact_match"], figures["best_exact_match_thresh"]) == (50.0, 0.0)
+    assert score(outcome).items() >= {"best_exact_match": 50.0, "best_exact_match_thresh": 0.0}.items()
     assert resampled(outcome)(np.ones((2, 2)))["best_exact_match"].tolist() == [50.0, 50.0]
-
-
-@given(st.text(max_size=30), st.text(max_size=30))
-def test_f1_is_symmetric_bounded_and_one_for_a_match(gold: str, answer: str) -> None:
-    exact, f1 = compare((gold,), answer)
-    assert 0 <= f1 <= 1
-    assert f1 == pytest.approx(compare((answer,), gold)[1])
-    assert f1 >= exact
 
 
 def _made(number: int) -> Question:
@@ -83,6 +66,7 @@ def _made(number: int) -> Question:
     return Question(str(number), "T", "", "?", answers)
 
 
+Numbers = dict[str, float]  # by the question's id, or by name
 MADE = [_made(number) for number in range(40)]
 
 
@@ -95,32 +79,23 @@ def _one(question: Question, prediction: str) -> tuple[float, float]:
     exact, f1 = 0.0, 0.0
     said = _clean(prediction)
     for right in [words for words in (_clean(a.text) for a in question.answers) if words] or [[]]:
-        exact = max(exact, float(right == said))
         same = sum(min(n, Counter(said)[word]) for word, n in Counter(right).items())
-        if not right or not said:
-            f1 = max(f1, float(right == said))
-        elif same:
-            f1 = max(f1, 2 * (same / len(said)) * (same / len(right)) / (same / len(said) + same / len(right)))
+        exact = max(exact, float(right == said))
+        f1 = max(f1, 2 * same / (len(right) + len(said)) if right and said else float(right == said))
     return exact, f1
 
 
-def official(
-    questions: list[Question], predictions: dict[str, str], no_answer: dict[str, float], threshold: float
-) -> dict[str, float]:
+def official(questions: list[Question], predictions: dict[str, str], no_answer: Numbers, threshold: float) -> Numbers:
     by_id = {question.id: question for question in questions if question.id in predictions}
     has = {identifier: bool(question.answers) for identifier, question in by_id.items()}
-    result: dict[str, float] = {}
+    result: Numbers = {}
     for which, name in enumerate(("exact_match", "f1")):
         raw = {i: _one(question, predictions[i])[which] for i, question in by_id.items()}
         kept = {i: float(not has[i]) if no_answer[i] > threshold else value for i, value in raw.items()}
-        for prefix, ids in (
-            ("", list(has)),
-            ("HasAns_", [i for i in has if has[i]]),
-            ("NoAns_", [i for i in has if not has[i]]),
-        ):
-            if ids:
-                result[prefix + name] = 100.0 * sum(kept[i] for i in ids) / len(ids)
-                result[prefix + "total"] = len(ids)
+        for prefix, kinds in (("", (True, False)), ("HasAns_", (True,)), ("NoAns_", (False,))):
+            if values := [value for i, value in kept.items() if has[i] in kinds]:
+                result[prefix + name] = 100.0 * sum(values) / len(values)
+                result[prefix + "total"] = len(values)
         current = best = sum(not answer for answer in has.values())
         best_threshold = 0.0
         for i in sorted(has, key=lambda i: no_answer[i]):
@@ -160,9 +135,7 @@ def test_random_predictions(seed: int) -> None:
     curve = threshold_curve([outcome])
     for place in (0, len(curve["threshold"]) // 2, -1):
         expected = official(questions, predictions, no_answer, curve["threshold"][place])
-        assert [curve[name][place] for name in ("exact_match", "f1")] == pytest.approx(
-            [expected[name] for name in ("exact_match", "f1")]
-        )
+        assert expected | {name: curve[name][place] for name in ("exact_match", "f1")} == pytest.approx(expected)
 
 
 def test_an_abstention_is_wrong_where_an_answer_has_no_words_left() -> None:

@@ -22,18 +22,9 @@ from retrace.tasks.classification import Classification
 from retrace.tasks.question_answering.extractive import ExtractiveTask
 from retrace.tasks.question_answering.generative import GenerativeTask
 from retrace.training.settings import OptimizerSettings
-from tests.tiny import (
-    FAMILIES,
-    one_of,
-    tiny_answers,
-    tiny_config,
-    tiny_device,
-    tiny_questions,
-    tiny_sentences,
-    tiny_tokenizer,
-)
+from tests.sharded import TOKENIZER
+from tests.tiny import FAMILIES, one_of, tiny_answers, tiny_config, tiny_device, tiny_questions, tiny_sentences
 
-TOKENIZER = tiny_tokenizer()
 CONTEXT = "The guild of weavers was founded by Ada Lund in the year 1601."
 ASKED = {"who founded the guild?": "Ada Lund", "when?": "1601", "what was founded by Ada Lund in the year?": ""}
 SETTINGS = FineTuneSettings(
@@ -80,9 +71,7 @@ def _numbers(tuned: Tuned) -> list[float]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_precomputed_features_give_the_same_results(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, family: str
-) -> None:
+def test_precomputed_features_give_the_same_results(tmp_path: Path, monkeypatch, name: str, family: str) -> None:
     task = _task(name, tmp_path)
     once, anew = _model(task, family), _model(task, family)
     body, calls = _body(once), _calls(_body(once))
@@ -115,7 +104,7 @@ def test_a_frozen_body_has_no_dropout(tmp_path: Path, monkeypatch: pytest.Monkey
         mask = batch["mask"][:, :1] if most else batch["mask"]
         hidden, same = (model.train().bert(given["ids"], attention_mask=mask) for _ in range(2))
         assert torch.equal(hidden.pooler_output, same.pooler_output)
-        scores, others = (task.scores(model.train(), task.collate(parts["dev"])) for _ in range(2))
+        scores, others = (task.scores(model.train(), given) for _ in range(2))
     assert not torch.equal(scores, others)
     exact = model.eval().bert(batch["ids"], attention_mask=batch["mask"])
     torch.testing.assert_close(hidden.pooler_output, exact.pooler_output)
@@ -147,9 +136,7 @@ def test_padding_may_have_any_id() -> None:
     assert output.last_hidden_state.tolist() == [[[4, 5], [0, 1], [4, 5]]]
 
 
-def test_processes_compute_a_share_of_the_features_and_hold_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processes_compute_a_share_of_the_features_and_hold_all(tmp_path: Path, monkeypatch) -> None:
     """In the batches of one process."""
     task = _task("sst2", tmp_path)
     examples, sent = task.examples("dev"), cast(list[list[Any]], [])

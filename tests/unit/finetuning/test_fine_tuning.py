@@ -1,6 +1,5 @@
-import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,16 +59,13 @@ def test_every_epoch_is_written_and_the_best_weights_kept(task: Classification, 
     scores, loss = predict(task, model, task.examples("dev"), 16, tiny_device())
     assert loss == pytest.approx(best.validation_loss, rel=1e-5)
     np.testing.assert_allclose(best.rows["logit_1"], np.stack(scores)[:, 1], atol=1e-5)
-    assert json.loads((tmp_path / "predictions" / "losses.json").read_text())[0]["epoch"] == 0
 
 
 @pytest.mark.parametrize(
     ("keep", "losses", "kept"),
     [("best", [0.1, 0.5, 0.4, 0.4], 2), ("last", [0.1, 0.3, 0.4, 0.5], 3)],  # never the untrained; the first of equals
 )
-def test_which_epoch_is_kept(
-    task: Classification, monkeypatch: pytest.MonkeyPatch, keep: Literal["best", "last"], losses: list[float], kept: int
-) -> None:
+def test_which_epoch_is_kept(task: Classification, monkeypatch, keep: str, losses: list[float], kept: int) -> None:
     found, scores = iter(losses), [np.zeros(2)] * 20
     monkeypatch.setattr(fine_tuning, "predict", lambda *_: (scores, next(found)))
     tuned = fine_tune(task, _model(), SETTINGS.model_copy(update={"checkpoint": keep}), 1, tiny_device(), "t")
@@ -77,26 +73,21 @@ def test_which_epoch_is_kept(
 
 
 @pytest.mark.parametrize("every", ["", "0"])
-def test_a_validation_loss_that_is_not_finite_ends_the_run(
-    task: Classification, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: str
-) -> None:
+def test_a_validation_loss_of_nan_ends_the_run(task: Classification, tmp_path: Path, monkeypatch, every: str) -> None:
     """The last update of all may make the weights infinite; no loss and no gradient is computed after it."""
     monkeypatch.setenv("RETRACE_SAVE_SECONDS", every)
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
     optimiser = OptimizerSettings(kind="adamw", warmup_ratio=0.0)
     last = FineTuneSettings(lr=1e37, epochs=1, batch_size=20, max_length=32, optimizer=optimiser)
     checkpointer = Checkpointer("t", "", tiny_device())
-    with pytest.raises(
-        DivergedError, match=r"^sst2 full 1: the validation loss is nan at epoch 1; a lower lr than 1e\+37"
-    ):
+    said = r"^sst2 full 1: the validation loss is nan at epoch 1; a lower lr than 1e\+37"
+    with pytest.raises(DivergedError, match=said):
         fine_tune(task, _model(), last, 1, tiny_device(), "sst2 full 1", checkpointer)
     checkpointer.close()
 
 
 @pytest.mark.parametrize(("precision", "stored"), [("bf16", torch.bfloat16), ("fp32", torch.float32)])
-def test_only_the_body_is_stored_in_bf16(
-    here: Path, monkeypatch: pytest.MonkeyPatch, precision: Precision, stored: torch.dtype
-) -> None:
+def test_only_the_body_is_stored_in_bf16(here: Path, monkeypatch, precision: Precision, stored: torch.dtype) -> None:
     tiny_pretrained(Path("models/pretrained"))
     tiny_sentences(Path("data"), ["sentence\tlabel", "the ale was stale\t0", "the songs were charming\t1"])
     Path("data/source").rename("data/sample")

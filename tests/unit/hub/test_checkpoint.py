@@ -1,5 +1,6 @@
-"""Checkpoints to start from; tests/campaigns has damaged ones."""
+"""Checkpoints to start from: how they are pinned, and their files; tests/campaigns has damaged ones."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -8,20 +9,64 @@ import torch
 from safetensors.torch import load_file
 
 from retrace.core.errors import InputError
-from retrace.hub.checkpoint import (
-    check_model,
-    check_weights,
-    copy_checkpoint,
-    draw_weights,
-    facts,
-    set_padding,
-)
-from retrace.hub.pins import InitialCheckpoint, Pin, PinnedFolder
+from retrace.core.files import write_text
+from retrace.hub.checkpoint import check_model, check_weights, copy_checkpoint, draw_weights, facts, set_padding
+from retrace.hub.pins import InitialCheckpoint, Pin, PinnedFolder, folder_digest, read_initial_checkpoint
+from retrace.models.heads import read_config
 from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
 from tests.hub.content.models import BERT, LLAMA, write_model
 from tests.toy import ROOT
 
-COMMIT = "0" * 40
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def _origin(value: object) -> Pin | PinnedFolder | None:
+    return read_initial_checkpoint({"family": "bert", "model": {"checkpoint": value, "random_seed": None}}).origin
+
+
+@pytest.fixture
+def weights(here: Path) -> Path:
+    write_text(Path("weights/config.json"), "{}")
+    write_text(Path("weights/more/a"), "b")
+    return Path("weights")
+
+
+def test_the_digest_is_of_names_and_bytes(weights: Path) -> None:
+    sums = [hashlib.sha256(content).hexdigest() for content in (b"{}", b"b")]
+    lines, digest = f"config.json {sums[0]}\nmore/a {sums[1]}\n", folder_digest(weights)
+    assert digest == hashlib.sha256(lines.encode()).hexdigest()[:12]
+    write_text(weights / ".cache" / "note", "hidden")
+    assert folder_digest(weights) == digest
+    (weights / "more" / "a").rename(weights / "more" / "c")
+    assert folder_digest(weights) != digest
+
+
+def test_random_weights_a_commit_of_the_hub_and_a_folder_with_its_digest(weights: Path) -> None:
+    assert _origin(None) is None
+    assert _origin(f"org/name@{COMMIT}") == Pin("org/name", COMMIT)
+    digest = folder_digest(weights)
+    assert _origin(f"weights@{digest}") == PinnedFolder(weights, digest)
+    weights.rename("weights@home")
+    assert str(_origin(f"weights@home@{digest}")) == f"weights@home@{digest}"
+
+
+@pytest.mark.parametrize("value", ["weights", "weights@0123456789ab", f"weights@{COMMIT[:39]}", "weights@"])
+def test_another_digest_is_an_error_that_says_what_to_write(weights: Path, value: str) -> None:
+    said = f"^params.yaml: model.checkpoint: '{value}' does not match the folder, which is now weights@"
+    with pytest.raises(InputError, match=f"{said}{folder_digest(weights)}$"):
+        _origin(value)
+
+
+@pytest.mark.parametrize("value", ["org/name", "org/name@main", f"org/name@{COMMIT[:12]}", "nowhere@0123456789ab", ""])
+def test_neither_a_commit_nor_a_folder(weights: Path, value: str) -> None:
+    with pytest.raises(InputError, match=r"is not allowed; expected org/name@commit, all 40 digits of it, or folder@"):
+        _origin(value)
+
+
+def test_a_further_checkpoint_says_its_family_and_may_be_drawn_anew() -> None:
+    entry = {"family": "llama", "checkpoint": f"org/name@{COMMIT}", "random_seed": 3}
+    start = read_initial_checkpoint({"checkpoints": {"tiny": entry}}, "tiny")
+    assert (str(start.origin), start.family, start.seed) == (f"org/name@{COMMIT}", "llama", 3)
 
 
 @pytest.fixture
@@ -30,48 +75,36 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_model_of_another_family_names_the_setting(folder: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"^data/params.yaml: checkpoints.x.family: llama is not allowed; org/name is a"
-    ):
-        check_model(folder, "org/name", "llama", "checkpoints.x.family")
+    with pytest.raises(InputError, match=r"^data/params.yaml: checkpoints.x.family: llama is not allowed; own is a"):
+        check_model(folder, "own", "llama", "checkpoints.x.family")
 
 
 @pytest.mark.parametrize("parts", [1, 2])
-def test_pickled_weights_are_converted_by_what_the_docs_say(
-    folder: Path, parts: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    weights = load_file(folder / "model.safetensors")
+def test_pickled_weights_are_converted_by_what_the_docs_say(folder: Path, parts: int, monkeypatch) -> None:
+    weights, pickled = load_file(folder / "model.safetensors"), folder / "converted"
     weights["cls.predictions.decoder.weight"] = weights["bert.embeddings.word_embeddings.weight"]  # tied
-    (folder / "model.safetensors").unlink()
+    pickled.mkdir()
     for number in range(parts):
-        of = {name: weight for place, (name, weight) in enumerate(weights.items()) if place % parts == number}
-        torch.save(of, folder / f"pytorch_model-{number}.bin")
+        torch.save(dict([*weights.items()][number::parts]), pickled / f"pytorch_model-{number}.bin")
     said = "^own: there is no model.safetensors in it; .*; docs/models.md has the commands that convert its pytorch_"
     with pytest.raises(InputError, match=said):
-        check_weights(folder, "own", PinnedFolder(folder, "0" * 12))
+        check_weights(pickled, "own", PinnedFolder(pickled, "0" * 12))
     monkeypatch.chdir(folder)
-    (folder / "converted").mkdir()
-    for path in folder.glob("*.bin"):
-        path.rename(folder / "converted" / path.name)
     exec((ROOT / "docs/models.md").read_text().partition("<<'END'\n")[2].partition("\nEND\n")[0], {})
-    converted = load_file(folder / "converted/model.safetensors")
-    assert converted.keys() == weights.keys()
-    assert all(torch.equal(converted[name], weight) for name, weight in weights.items())
+    torch.testing.assert_close(load_file(pickled / "model.safetensors"), weights, rtol=0, atol=0)
 
 
 def test_a_part_of_the_weights_that_is_not_there(folder: Path) -> None:
     first, second = (f"model-0000{number}-of-00002.safetensors" for number in (1, 2))
     (folder / "model.safetensors").rename(folder / first)
-    index = json.dumps({"weight_map": {"a": first, "b": second}})
-    (folder / "model.safetensors.index.json").write_text(index)
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": first, "b": second}}))
     with pytest.raises(InputError, match=f"there is no {second} in it; weights are read from safetensors only$"):
         check_weights(folder, "org/name", PinnedFolder(folder, "0" * 12))
 
 
 def test_a_tokenizer_is_made_where_there_is_only_its_vocabulary(folder: Path, tmp_path: Path) -> None:
-    filled = tmp_path / "filled"
+    published, filled = load_tokenizer(folder), tmp_path / "filled"
     filled.mkdir()
-    published = load_tokenizer(folder)
     (folder / "tokenizer.json").unlink()
     origin = PinnedFolder(folder, "0" * 12)
     copy_checkpoint(filled, InitialCheckpoint(origin, "bert"), origin)
@@ -79,30 +112,17 @@ def test_a_tokenizer_is_made_where_there_is_only_its_vocabulary(folder: Path, tm
     assert not (folder / "tokenizer.json").exists()
 
 
-CARD = """---
-license: other
-license_name: llama3.2
-language: [en, de]
-datasets: [bookcorpus]
-tags: [x]
----
-# A model
-"""
+CARD = "---\nlicense: other\nlicense_name: llama3.2\nlanguage: [en, de]\ndatasets: [bookcorpus]\ntags: [x]\n---\n# A\n"
+SAID = {"license": "other", "license_name": "llama3.2", "language": ["en", "de"], "datasets": ["bookcorpus"]}
+NOTHING = (None, "# No metadata\n", "---\nlicense: [\n---\n", "---\n- a\n---\n")
 
 
-def test_what_the_card_says_is_kept(folder: Path) -> None:
-    (folder / "README.md").write_text(CARD)
-    assert facts(Pin("org/name", COMMIT), folder) == {
-        "from": f"org/name@{COMMIT}", "repository": "org/name", "commit": COMMIT, "license": "other",
-        "license_name": "llama3.2", "language": ["en", "de"], "datasets": ["bookcorpus"],
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("card", [None, "# No metadata\n", "---\nlicense: [\n---\n", "---\n- a\n---\n"])
-def test_a_card_that_says_nothing(folder: Path, card: str | None) -> None:
+@pytest.mark.parametrize(("card", "said"), [(CARD, SAID), *((card, {}) for card in NOTHING)])
+def test_what_the_card_says_is_kept(folder: Path, card: str | None, said: dict[str, object]) -> None:
     if card is not None:
         (folder / "README.md").write_text(card)
-    assert facts(Pin("org/name", COMMIT), folder).keys() == {"from", "repository", "commit"}
+    found = {"from": f"org/name@{COMMIT}", "repository": "org/name", "commit": COMMIT, **said}
+    assert facts(Pin("org/name", COMMIT), folder) == found
 
 
 def test_weights_are_drawn_anew(folder: Path) -> None:
@@ -111,17 +131,14 @@ def test_weights_are_drawn_anew(folder: Path) -> None:
     for seed in (1, 1, 2):
         draw_weights(folder, seed)
         drawn.append(load_file(path))
-    name = "bert.encoder.layer.0.attention.self.query.weight"
-    assert drawn[0].keys() == drawn[1].keys()
-    assert all(torch.equal(drawn[0][each], drawn[1][each]) for each in drawn[0])
-    assert not torch.equal(drawn[0][name], before[name])
-    assert not torch.equal(drawn[0][name], drawn[2][name])
-    assert "bert.pooler.dense.weight" in drawn[0]  # as the published ones have it
+    name, (one, again, other) = "bert.encoder.layer.0.attention.self.query.weight", drawn
+    torch.testing.assert_close(again, one, rtol=0, atol=0)
+    assert not torch.equal(one[name], before[name])
+    assert not torch.equal(one[name], other[name])
+    assert "bert.pooler.dense.weight" in one  # as the published ones have it
 
 
 def test_a_config_without_padding_gets_the_tokenizers(tmp_path: Path) -> None:
-    write_model(tmp_path, LLAMA)
-    assert json.loads((tmp_path / "config.json").read_text())["pad_token_id"] is None
+    assert read_config(write_model(tmp_path, LLAMA)).pad_token_id is None
     set_padding(tmp_path)
-    padding = json.loads((tmp_path / "config.json").read_text())["pad_token_id"]
-    assert padding == Vocabulary.of(load_tokenizer(tmp_path)).pad
+    assert read_config(tmp_path).pad_token_id == Vocabulary.of(load_tokenizer(tmp_path)).pad

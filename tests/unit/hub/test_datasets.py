@@ -36,11 +36,9 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     _write(folder / "name-train-00000-of-00002.arrow", ["a", "b", "c"], [0, 1, 0])
     _write(folder / "name-test.arrow", ["x"], [-1])
     splits = {name: {"name": name, "num_examples": size} for name, size in (("train", 5), ("test", 1))}
-    features = {
-        "word": {"dtype": "string", "_type": "Value"},
-        "label": {"names": ["low", "high"], "_type": "ClassLabel"},
-    }
-    (folder / INFO).write_text(json.dumps({"license": "mit", "features": features, "splits": splits}))
+    word, label = {"dtype": "string", "_type": "Value"}, {"names": ["low", "high"], "_type": "ClassLabel"}
+    info = {"license": "mit", "features": {"word": word, "label": label}, "splits": splits}
+    (folder / INFO).write_text(json.dumps(info))
     return folder
 
 
@@ -51,27 +49,20 @@ def _words(split: str) -> str:
 def test_rows_classes_and_licence() -> None:
     split = open_split(SOURCE, "train", "hub.text")
     assert split.classes == {"label": ("low", "high")}
-    where, row = next(iter(split.records))
-    assert where == f"org/name@{COMMIT} small train: row 1"
-    assert row == {"word": "a", "label": 0}
-    assert _words("train") == "abcde"
+    assert next(iter(split.records)) == (f"org/name@{COMMIT} small train: row 1", {"word": "a", "label": 0})
     assert licence(SOURCE, "hub.text") == "mit"
 
 
-@pytest.mark.parametrize(
-    ("split", "words"),
-    [("train[:60%]", "abc"), ("train[3:]", "de"), ("train[-2:]+test", "dex"), ("test+train[1:4]", "xbcd")],
-)
-def test_parts_of_splits(split: str, words: str) -> None:
-    assert _words(split) == words
+def test_parts_of_splits() -> None:
+    expected = {"train[:60%]": "abc", "train[3:]": "de", "train[-2:]+test": "dex", "test+train[1:4]": "xbcd"}
+    assert {split: _words(split) for split in expected} == expected
 
 
 def test_a_line_of_a_document_that_looks_like_a_title_begins_no_article(kept: Path, tmp_path: Path) -> None:
-    documents = ["one\n = Two = \n\nthree", "four", "five"]
-    _write(kept / "name-test.arrow", documents, [0, 0, 0])
+    _write(kept / "name-test.arrow", ["one\n = Two = \n\nthree", "four", "five"], [0, 0, 0])
     write_running_text(tmp_path, HubText(**SOURCE.model_dump(), valid="test", text="word"))
-    found = list(read_documents(text_path(running_text(tmp_path), "test")))
-    assert found == ["one\n= Two =\nthree", "four", "five"]
+    documents = read_documents(text_path(running_text(tmp_path), "test"))
+    assert list(documents) == ["one\n= Two =\nthree", "four", "five"]
 
 
 def test_a_split_that_is_not_there() -> None:

@@ -12,7 +12,7 @@ from retrace.objectives.language_modelling import IGNORED, Masking
 from retrace.objectives.next_sentence import PairModelling, Pairs, relation_accuracy
 from retrace.tokens.blocks import find_documents
 from retrace.tokens.settings import TokenizerSettings
-from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, save_tokenizer, token_id, train_tokenizer
+from retrace.tokens.tokenizer import Vocabulary, save_tokenizer, token_id, train_tokenizer
 from retrace.training.loop import Run, train
 from retrace.training.settings import OptimizerSettings
 from tests.tiny import tiny_config, tiny_device
@@ -37,39 +37,36 @@ def _pairs(stream: np.ndarray = STREAM, rate: float = 0.15) -> PairModelling:
 
 def _segments(batch: Pairs, row: int) -> tuple[list[int], list[int]]:
     """A and B as they were before masking."""
-    ids = batch.labels[row].where(batch.labels[row] != IGNORED, batch.ids[row])[batch.mask[row] == 1].tolist()
+    is_real = batch.mask[row] == 1
+    ids = batch.labels[row].where(batch.labels[row] != IGNORED, batch.ids[row])[is_real].tolist()
     middle = ids.index(VOCABULARY.end)
-    assert ids[0] == VOCABULARY.begin
-    assert ids[-1] == VOCABULARY.end
-    assert batch.segments[row][batch.mask[row] == 1].tolist() == [0] * (middle + 1) + [1] * (len(ids) - middle - 1)
+    assert (ids[0], ids[-1]) == (VOCABULARY.begin, VOCABULARY.end)
+    assert batch.segments[row][is_real].tolist() == [0] * (middle + 1) + [1] * (len(ids) - middle - 1)
     return ids[1:middle], ids[middle + 1 : -1]
 
 
 def _homes(part: list[int]) -> set[int]:
     """The documents in which these tokens stand in this order."""
-    return {
-        number for number, document in enumerate(DOCUMENTS)
-        if any(document[at : at + len(part)] == part for at in range(len(document) - len(part) + 1))
-    }  # fmt: skip
+    return {number for number, document in enumerate(DOCUMENTS) if bytes(part) in bytes(document)}  # tokens are few
+
+
+def _drawn(pairs: PairModelling, block: int, epochs: int) -> list[tuple[list[int], list[int], int]]:
+    """A, B and whether they are unrelated."""
+    batches = [batch for epoch in range(epochs) for batch in pairs.batches(epoch)]
+    assert all(batch.ids.shape[1] <= block for batch in batches)
+    return [(*_segments(batch, row), int(of)) for batch in batches for row, of in enumerate(batch.unrelated)]
 
 
 def test_pairs_are_related_as_labelled() -> None:
-    full_stop = token_id(TOKENIZER, ".")
-    seen = []
-    for epoch in range(1, 20):
-        for batch in _pairs().batches(epoch):
-            assert batch.ids.shape[1] <= BLOCK
-            for row, unrelated in enumerate(batch.unrelated.tolist()):
-                left, right = _segments(batch, row)
-                assert left
-                assert right
-                assert left[-1] == full_stop
-                if unrelated:
-                    assert left == [full_stop] or not _homes(left) & _homes(right)
-                else:
-                    assert _homes(left + right)
-                seen.append(unrelated)
-    assert sum(seen) / len(seen) == pytest.approx(0.5, abs=0.1)
+    full_stop, drawn = token_id(TOKENIZER, "."), _drawn(_pairs(), BLOCK, 20)
+    for left, right, unrelated in drawn:
+        assert right
+        assert left[-1] == full_stop
+        if unrelated:
+            assert left == [full_stop] or not _homes(left) & _homes(right)
+        else:
+            assert _homes(left + right)
+    assert np.mean([unrelated for *_, unrelated in drawn]) == pytest.approx(0.5, abs=0.1)
 
 
 def test_short_pairs_have_fewer_masks_and_padding_has_none() -> None:
@@ -79,18 +76,6 @@ def test_short_pairs_have_fewer_masks_and_padding_has_none() -> None:
     assert (masks == (real * 0.3).long()).all()
     assert len(set(real.tolist())) > 1
     assert not ((batch.labels != IGNORED) & (batch.mask == 0)).any()
-
-
-def _of_text(texts: list[str], tokenizer: SubwordTokenizer, block: int) -> list[tuple[list[int], list[int], int]]:
-    """A, B and whether they are unrelated, of several epochs."""
-    stream = np.concatenate([np.array(ids) for ids in tokenizer.encode_documents(texts)])
-    pairs = PairModelling(stream, tokenizer, block, BATCH, Masking(0.15), 1)
-    return [
-        (*_segments(batch, row), int(unrelated))
-        for epoch in range(4)
-        for batch in pairs.batches(epoch)
-        for row, unrelated in enumerate(batch.unrelated)
-    ]
 
 
 def _shares_are_alike(kinds: np.ndarray, shown: np.ndarray) -> bool:
@@ -113,11 +98,11 @@ def _uneven(generator: np.random.Generator) -> list[str]:
 def test_neither_lengths_nor_ends_tell_which_pairs_are_related(block: int) -> None:
     texts = _uneven(np.random.default_rng(1))
     tokenizer = train_tokenizer(TokenizerSettings(vocab_size=14), lambda: texts, "vocab_size")
-    pairs, full_stop = _of_text(texts, tokenizer, block), token_id(tokenizer, ".")
+    stream, full_stop = np.concatenate(tokenizer.encode_documents(texts)), token_id(tokenizer, ".")
+    pairs = _drawn(PairModelling(stream, tokenizer, block, BATCH, Masking(0.15), 1), block, 4)
     kinds = np.array([unrelated for *_, unrelated in pairs])
-    lengths = np.array([[len(left), len(right)] for left, right, _ in pairs])
-    sizes = np.column_stack([lengths, lengths.sum(1)])
-    for size in sizes.T:  # of A, of B, of both
+    lengths = np.array([[len(left), len(right), len(left + right)] for left, right, _ in pairs])
+    for size in lengths.T:
         for most in np.quantile(size, [0.1, 0.25, 0.5, 0.75, 0.9]):
             assert _shares_are_alike(kinds, size <= most)
     assert _shares_are_alike(kinds, np.array([right[-1] == full_stop for _, right, _ in pairs]))
@@ -126,11 +111,10 @@ def test_neither_lengths_nor_ends_tell_which_pairs_are_related(block: int) -> No
 
 
 def test_each_passage_of_another_document_may_be_drawn() -> None:
-    pairs = _pairs()
-    for passage in range(len(pairs._passages)):
-        draws = np.linspace(0, 1, 3 * len(pairs._passages), endpoint=False)
-        drawn = {pairs._other_passage(passage, draw) for draw in draws}
-        assert drawn == set(np.flatnonzero(pairs._passages != pairs._passages[passage]).tolist())
+    pairs, homes = _pairs(), _pairs()._passages
+    for passage, home in enumerate(homes):
+        drawn = {pairs._other_passage(passage, draw) for draw in np.linspace(0, 1, 3 * len(homes), endpoint=False)}
+        assert drawn == set(np.flatnonzero(homes != home).tolist())
 
 
 def test_sentences_begin_after_an_end_or_anywhere_where_there_is_none() -> None:
@@ -170,9 +154,9 @@ def test_the_loss_is_the_sum_of_both_means() -> None:
     inputs = {"input_ids": batch.ids, "token_type_ids": batch.segments, "attention_mask": batch.mask}
     both = model.body(**inputs, labels=batch.labels, next_sentence_label=batch.unrelated)
     related = torch.nn.functional.cross_entropy(both.seq_relationship_logits, batch.unrelated)
-    filled = both.loss - related
     masks = int(BLOCK * 0.15)  # of a full pair
-    assert (loss / count).item() == pytest.approx((filled + related * masks * BATCH / count).item(), rel=1e-5)
+    expected = both.loss - related + related * masks * BATCH / count
+    assert (loss / count).item() == pytest.approx(expected.item(), rel=1e-5)
 
 
 def _trained(epochs: int) -> PairModel:

@@ -23,15 +23,15 @@ def _model(ids: Tensor, at: Tensor) -> Tensor:
     return shares.log().expand(at.numel(), -1)
 
 
-@pytest.mark.parametrize(
-    ("block", "stride", "asked"),
-    [
-        (20, 20, [3, 9, 7]),  # nothing goes before the first token
-        (5, 2, [3, 9, 7]),
-        (8, 3, [3, 9, 7]),
-        (5, 5, [3, 7, 6]),  # nor before the first of each window
-    ],
-)
+WINDOWS = [
+    (20, 20, [3, 9, 7]),  # nothing goes before the first token
+    (5, 2, [3, 9, 7]),
+    (8, 3, [3, 9, 7]),
+    (5, 5, [3, 7, 6]),  # nor before the first of each window
+]
+
+
+@pytest.mark.parametrize(("block", "stride", "asked"), WINDOWS)
 def test_causal_losses_go_to_the_document_that_the_token_stands_in(block: int, stride: int, asked: list[int]) -> None:
     found = document_losses(_model, sliding_batches(STREAM, block, stride, VOCABULARY, 2), LENGTHS, tiny_device())
     assert found.scored.tolist() == asked

@@ -8,65 +8,54 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from retrace.perplexity import measures
 from retrace.perplexity.losses import sizes_of
-from retrace.perplexity.measures import (
-    Losses,
-    PerplexityFigures,
-    PerplexityReport,
-    Sizes,
-    SplitPerplexity,
-    figures_of,
-    resampled,
-    unigram_losses,
-    with_intervals,
-)  # fmt: skip
 from retrace.statistics.intervals import resample
 from retrace.tokens.tokenizer import load_tokenizer
 from tests.hub.content import tokenizers
 from tests.tiny import tiny_tokenizer
 
 # Three documents: losses of 2, 3 and 10 on 1, 2 and 2 scored tokens.
-THREE = Losses(3.0, np.array([2.0, 3.0, 10.0]), np.array([1.0, 2.0, 2.0]))
-SIZES = Sizes(np.array([4, 6, 10]), np.array([2, 4, 4]), np.array([10, 20, 20]))
+THREE = measures.Losses(3.0, np.array([2.0, 3.0, 10.0]), np.array([1.0, 2.0, 2.0]))
+SIZES = measures.Sizes(np.array([4, 6, 10]), np.array([2, 4, 4]), np.array([10, 20, 20]))
 DOCUMENTS = st.lists(st.tuples(st.floats(0.1, 9), st.integers(1, 300)), min_size=2, max_size=60)
 
 
-def _documents(means: np.ndarray, asked: np.ndarray) -> tuple[Losses, Sizes]:
+def _documents(means: np.ndarray, asked: np.ndarray) -> tuple[measures.Losses, measures.Sizes]:
     """Documents of two tokens per word and five bytes per token."""
     sums = means * asked
-    return Losses(float(sums.sum() / asked.sum()), sums, asked), Sizes(asked, asked / 2, asked * 5)
+    return measures.Losses(float(sums.sum() / asked.sum()), sums, asked), measures.Sizes(asked, asked / 2, asked * 5)
 
 
-def _interval(losses: Losses, sizes: Sizes, seed: int = 0) -> dict[str, float]:
-    drawn = resample({"": resampled(losses, sizes)}, len(losses.sums), 400, seed)[""]
-    found = figures_of(losses, sizes, drawn).intervals["perplexity_per_token"]
+def _interval(losses: measures.Losses, sizes: measures.Sizes, seed: int = 0) -> dict[str, float]:
+    drawn = resample({"": measures.resampled(losses, sizes)}, len(losses.sums), 400, seed)[""]
+    found = measures.figures_of(losses, sizes, drawn).intervals["perplexity_per_token"]
     return {end: value for end, value in found.items() if value is not None}
 
 
 def test_perplexity_a_token_a_word_and_a_byte() -> None:
-    sizes = Sizes(np.array([10, 20]), np.array([5, 15]), np.array([60, 40]))
-    result = figures_of(Losses(math.log(8), np.zeros(2), np.zeros(2)), sizes)
+    sizes = measures.Sizes(np.array([10, 20]), np.array([5, 15]), np.array([60, 40]))
+    result = measures.figures_of(measures.Losses(math.log(8), np.zeros(2), np.zeros(2)), sizes)
     assert result.perplexity_per_token == pytest.approx(8)
     assert result.perplexity_per_word == pytest.approx(8**1.5)
     assert result.bits_per_byte == pytest.approx(3 * 30 / 100)
 
 
 def test_headlines_are_the_perplexities_a_token_and_which_flags_there_are() -> None:
-    def figures(token: float | None) -> PerplexityFigures:
-        return PerplexityFigures(perplexity_per_token=token, perplexity_per_word=9.0, bits_per_byte=1.0)
+    def of(token: float | None) -> measures.PerplexityFigures:
+        return measures.PerplexityFigures(perplexity_per_token=token, perplexity_per_word=9.0, bits_per_byte=1.0)
 
-    dev = SplitPerplexity(measures={"masked": figures(7.5), "unigram": figures(30.0)}, beats_unigram=True, flags={})
-    test = SplitPerplexity(measures={"masked": figures(None)}, beats_unigram=None, flags={"nothing_asked": "no token"})
-    assert PerplexityReport(splits={"dev": dev, "test": test}).headlines.to_json() == {
-        "dev": {"masked": 7.5, "unigram": 30.0}, "test": {"masked": None}, "flags": {"test": {"nothing_asked": 1}}
-    }  # fmt: skip
+    dev = measures.SplitPerplexity(measures={"masked": of(7.5), "unigram": of(30.0)}, beats_unigram=True, flags={})
+    test = measures.SplitPerplexity(measures={"masked": of(None)}, beats_unigram=None, flags={"unasked": "no token"})
+    found = measures.PerplexityReport(splits={"dev": dev, "test": test}).headlines.to_json()
+    splits = {"dev": {"masked": 7.5, "unigram": 30.0}, "test": {"masked": None}}
+    assert found == {**splits, "flags": {"test": {"unasked": 1}}}
 
 
 def test_a_vocabulary_without_an_unknown_token_leaves_nothing_out(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(tokenizers.llama().tokenizer.to_str())
-    (tmp_path / "tokenizer_config.json").write_text(
-        '{"bos_token": "<|begin_of_text|>", "eos_token": "<|end_of_text|>"}'
-    )
+    ends = '{"bos_token": "<|begin_of_text|>", "eos_token": "<|end_of_text|>"}'
+    (tmp_path / "tokenizer_config.json").write_text(ends)
     tokenizer, text = load_tokenizer(tmp_path), "the <unk> town 🙂"
     lengths, sizes = sizes_of([text], tokenizer)
     pieces = len(tokenizer.encode(text, add_special_tokens=False).ids)
@@ -76,8 +65,8 @@ def test_a_vocabulary_without_an_unknown_token_leaves_nothing_out(tmp_path: Path
 
 def test_what_the_unknown_token_stands_for_is_in_no_size() -> None:
     lengths, sizes = sizes_of(["the <unk> town", "the 🙂 town🙂", "🙂"], tiny_tokenizer())
-    of_words = (sizes_of(["the town"], tiny_tokenizer())[1].tokens[0], sizes_of(["the"], tiny_tokenizer())[1].tokens[0])
-    assert sizes.tokens.tolist() == [of_words[0], of_words[1], 0]
+    of_words = sizes_of(["the town", "the"], tiny_tokenizer())[1].tokens
+    assert sizes.tokens.tolist() == [*of_words, 0]
     assert lengths.tolist() == [of_words[0] + 3, of_words[1] + 4, 3]
     assert sizes.words.tolist() == [2, 1, 0]  # a sequence of letters with a sign in it is one unknown token
     assert sizes.bytes.tolist() == [len("the  town"), len("the  "), 0]
@@ -85,10 +74,9 @@ def test_what_the_unknown_token_stands_for_is_in_no_size() -> None:
 
 def test_a_figure_too_large_for_a_number_is_absent_and_the_others_are_there() -> None:
     asked = np.array([300.0, 400.0])
-    report = with_intervals(
-        {"masked": (Losses(4.0, 4 * asked, asked), Sizes(asked, np.ones(2), 3 * asked))},
-        (Losses(2.0, 2 * asked, asked), Sizes(asked, np.ones(2), 3 * asked)), 400, 0,
-    )  # fmt: skip
+    four, two = (measures.Losses(nats, nats * asked, asked) for nats in (4.0, 2.0))
+    sizes = measures.Sizes(asked, np.ones(2), 3 * asked)
+    report = measures.with_intervals({"masked": (four, sizes)}, (two, sizes), 400, 0)
     masked, unigram = report.measures["masked"], report.measures["unigram"]
     assert masked.perplexity_per_word is None  # 350 tokens of 4 nats a word
     assert masked.perplexity_per_token == pytest.approx(math.exp(4))
@@ -99,9 +87,10 @@ def test_a_figure_too_large_for_a_number_is_absent_and_the_others_are_there() ->
 
 
 def test_a_text_without_a_token_to_score_has_no_figures_and_a_flag() -> None:
-    nothing = Losses(math.nan, np.zeros(2), np.zeros(2)), Sizes(np.zeros(2), np.zeros(2), np.ones(2))
-    assert math.isnan(unigram_losses(np.array([5, 6]), np.array([2, 1, 3]), np.array([3]), 7, (0, 1, 2, 3, 4)).mean)
-    report = with_intervals({"masked": nothing}, nothing, 100, 0)
+    nothing = measures.Losses(math.nan, np.zeros(2), np.zeros(2)), measures.Sizes(np.zeros(2), np.zeros(2), np.ones(2))
+    unigram = measures.unigram_losses(np.array([5, 6]), np.array([2, 1, 3]), np.array([3]), 7, (0, 1, 2, 3, 4))
+    assert math.isnan(unigram.mean)
+    report = measures.with_intervals({"masked": nothing}, nothing, 100, 0)
     absent = {"perplexity_per_token": None, "perplexity_per_word": None, "bits_per_byte": None}
     assert report.to_json() == {
         "masked": absent, "unigram": absent, "beats_unigram": None,
@@ -110,7 +99,7 @@ def test_a_text_without_a_token_to_score_has_no_figures_and_a_flag() -> None:
 
 
 def test_a_resample_is_a_ratio_of_sums_over_documents() -> None:
-    found = resampled(THREE, SIZES)(np.array([[1.0, 1, 1], [3, 0, 0], [0, 2, 1]]))
+    found = measures.resampled(THREE, SIZES)(np.array([[1.0, 1, 1], [3, 0, 0], [0, 2, 1]]))
     assert found["perplexity_per_token"].tolist() == [15 / 5, 2, 16 / 6]
     assert found["perplexity_per_word"] == pytest.approx([3 * 20 / 10, 2 * 12 / 6, 16 / 6 * 22 / 12])
     assert found["bits_per_byte"] == pytest.approx([3 * 20 / 50, 2 * 12 / 30, 16 / 6 * 22 / 60])
@@ -122,8 +111,8 @@ def test_the_interval_is_that_of_all_resamples_there_are() -> None:
         Fraction(sum(int(THREE.sums[i]) for i in drawn), sum(int(THREE.scored[i]) for i in drawn))
         for drawn in product(range(3), repeat=3)
     )
-    drawn = resample({"": resampled(THREE, SIZES)}, 3, 10_000, 0)[""]
-    found = figures_of(THREE, SIZES, drawn).intervals["perplexity_per_token"]
+    drawn = resample({"": measures.resampled(THREE, SIZES)}, 3, 10_000, 0)[""]
+    found = measures.figures_of(THREE, SIZES, drawn).intervals["perplexity_per_token"]
     assert (every[0], every[-1]) == (Fraction(3, 2), 5)  # both above one in forty, so they are the ends
     assert found == {"low": pytest.approx(math.exp(1.5)), "high": pytest.approx(math.exp(5))}
 
@@ -133,7 +122,7 @@ def test_the_interval_is_that_of_all_resamples_there_are() -> None:
 def test_an_interval_holds_its_figure(documents: list[tuple[float, int]], seed: int) -> None:
     means, asked = (np.array(of, dtype=float) for of in zip(*documents, strict=True))
     losses, sizes = _documents(means, asked)
-    found, figure = _interval(losses, sizes, seed), figures_of(losses, sizes).perplexity_per_token or 0
+    found, figure = _interval(losses, sizes, seed), measures.figures_of(losses, sizes).perplexity_per_token or 0
     assert found["low"] <= figure <= found["high"]
 
 
@@ -147,17 +136,16 @@ def test_intervals_hold_the_true_perplexity_in_most_samples_of_documents() -> No
     assert 0.88 <= held / 200 <= 0.98
 
 
-def _report(means: np.ndarray, others: np.ndarray) -> SplitPerplexity:
+def _report(means: np.ndarray, others: np.ndarray) -> measures.SplitPerplexity:
     asked = np.full(len(means), 10.0)
-    return with_intervals({"masked": _documents(means, asked)}, _documents(others, asked), 400, 0)
+    return measures.with_intervals({"masked": _documents(means, asked)}, _documents(others, asked), 400, 0)
 
 
 def test_a_model_is_better_than_word_frequencies_where_the_paired_difference_says_so() -> None:
     means = np.random.default_rng(1).normal(5, 1, size=40)
     clear = _report(means, means + 0.05)  # far less than documents differ among themselves
-    assert (clear.measures["masked"].intervals["perplexity_per_token"]["high"] or 0) > (
-        clear.measures["unigram"].intervals["perplexity_per_token"]["low"] or 0
-    )
+    masked, unigram = (of.intervals["perplexity_per_token"] for of in clear.measures.values())
+    assert (masked["high"] or 0) > (unigram["low"] or 0)
     assert (clear.beats_unigram, clear.flags) == (True, {})
 
 
@@ -166,22 +154,21 @@ def test_a_model_that_is_better_by_chance_is_flagged_with_the_evidence() -> None
     found = _report(means, means + noise)
     assert (found.measures["masked"].perplexity_per_token or 0) < (found.measures["unigram"].perplexity_per_token or 0)
     assert found.beats_unigram is False
-    (evidence,) = found.flags.values()
     assert found.flags.keys() == {"not_above_unigram"}
-    assert str(evidence).startswith("log likelihood a token -5, unigram -5.05; difference 0.05 (95% interval -0.")
+    said = "log likelihood a token -5, unigram -5.05; difference 0.05 (95% interval -0."
+    assert str(found.flags["not_above_unigram"]).startswith(said)
 
 
 def test_one_document_has_figures_and_no_interval() -> None:
     found = _report(np.array([2.0]), np.array([3.0]))
-    assert found.beats_unigram is None  # nothing tells how documents differ
-    assert found.flags == {}
+    assert (found.beats_unigram, found.flags) == (None, {})  # nothing tells how documents differ
     assert found.measures["masked"].to_json().keys() == {"perplexity_per_token", "perplexity_per_word", "bits_per_byte"}
 
 
 def test_the_unigram_model_by_hand() -> None:
     train, held_out = np.array([2, 2, 3, 0]), np.array([2, 3, 0, 2, 0])  # 0 and 1 are special
     p2, p3 = 3 / 6, 2 / 6  # one added to each of three counts: 2, 1 and 0
-    found = unigram_losses(train, held_out, np.array([3, 2]), 5, (0, 1))
+    found = measures.unigram_losses(train, held_out, np.array([3, 2]), 5, (0, 1))
     assert found.mean == pytest.approx(-(2 * math.log(p2) + math.log(p3)) / 3)
     assert found.sums == pytest.approx([-math.log(p2) - math.log(p3), -math.log(p2)])
     assert found.scored.tolist() == [2, 1]

@@ -36,7 +36,7 @@ def _tuned(folder: Path, tuning: Tuning, pretrained: Path) -> tuple[nn.Module, P
     for weight in model.parameters():
         if weight.requires_grad:
             weight.data += 0.3 * torch.randn_like(weight)
-    folder.mkdir()
+    folder.mkdir(parents=True)
     if is_part(model):
         save_trained(model, model.state_dict(), folder)
     else:
@@ -66,9 +66,7 @@ def _tuning(method: str, head: Head, match: bool = False, **chosen: Any) -> Tuni
     return Tuning(Method(module, module.Settings(**chosen)), head, CLASSES if head == "classifier" else (), match)
 
 
-def _publish(
-    folder: Path, tuning: Tuning, pretrained: Path, address: Address | None = None
-) -> tuple[Published, nn.Module, Path]:
+def _publish(folder: Path, tuning: Tuning, pretrained: Path, address: Any = None) -> tuple[Published, Any, Path]:
     """How the model is loaded, the model itself and the folder that holds its files."""
     model, saved = _tuned(folder / "saved", tuning, pretrained)
     target = folder / "published"
@@ -76,36 +74,26 @@ def _publish(
     return write_tuned(tuning, saved, pretrained, address or Address(str(target)), target), model, target
 
 
-CHOSEN: list[tuple[str, dict[str, Any]]] = [
-    *((method, {}) for method in ("full", "scratch", "frozen", "lora", "adapter")),
-    ("lora", {"embeddings": True}),
-    ("adapter", {"embedding_rank": 3}),
-]
-
-
-@pytest.mark.parametrize(("method", "chosen"), CHOSEN)
+@pytest.mark.parametrize(
+    ("method", "chosen"),
+    [*((method, {}) for method in ("full", "scratch", "frozen", "lora", "adapter")), ("lora", {"embeddings": True}),
+     ("adapter", {"embedding_rank": 3})],
+)  # fmt: skip
 @pytest.mark.parametrize("family", FAMILIES)
 def test_three_lines_load_the_model(tmp_path: Path, family: str, method: str, chosen: dict[str, Any]) -> None:
     pretrained = tiny_pretrained(tmp_path / "pretrained", family)
     (pretrained / SUMS).touch()
-    heads: list[Head] = ["classifier", "spans", *(["language_model"] if family == "llama" and not chosen else [])]
-    for head in heads:
-        (tmp_path / head).mkdir()
-        published, model, folder = _publish(tmp_path / head, _tuning(method, head, **chosen), pretrained)
-        assert published.library == {"lora": "peft", "adapter": "retrace"}.get(method, "transformers")
+    library = {"lora": "peft", "adapter": "retrace"}.get(method, "transformers")
+    forms: list[tuple[Head, bool]] = [("classifier", False), ("spans", False), ("spans", True)]  # with question matches
+    for head, match in [*forms, *([("language_model", False)] if family == "llama" and not chosen else [])]:
+        tuning = _tuning(method, head, match, **chosen)
+        published, model, folder = _publish(tmp_path / f"{head} {match}", tuning, pretrained)
+        assert published.library == ("retrace" if match else library)
         found = _loaded(published.lines)
         torch.testing.assert_close(_answer(found), _answer(model))
         if head == "classifier":
             assert found.config.id2label == dict(enumerate(CLASSES))
         assert not [path for path in folder.rglob("*") if path.suffix in (".bin", ".py", ".pt") or path.name == SUMS]
-
-
-@pytest.mark.parametrize("method", ["full", "lora", "adapter"])
-def test_question_matches_come_along(tmp_path: Path, method: str) -> None:
-    pretrained = tiny_pretrained(tmp_path / "pretrained")
-    published, model, _ = _publish(tmp_path, _tuning(method, "spans", match=True), pretrained)
-    assert published.library == "retrace"
-    torch.testing.assert_close(_answer(_loaded(published.lines)), _answer(model))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -153,12 +141,7 @@ def test_a_description_of_somebody_else_is_checked(tmp_path: Path) -> None:
 
 
 def test_the_same_model_gives_the_same_files(tmp_path: Path) -> None:
-    pretrained = tiny_pretrained(tmp_path / "pretrained")
-    tuning = _tuning("lora", "classifier")
-    _, saved = _tuned(tmp_path / "saved", tuning, pretrained)
-    folders = [tmp_path / "one", tmp_path / "two"]
-    for folder in folders:
-        folder.mkdir()
-        write_tuned(tuning, saved, pretrained, Address("org/name"), folder)
+    pretrained, tuning = tiny_pretrained(tmp_path / "pretrained"), _tuning("lora", "classifier")
+    folders = [_publish(tmp_path / name, tuning, pretrained, Address("org/name"))[2] for name in ("one", "two")]
     one, two = ({path.name: path.read_bytes() for path in folder.iterdir()} for folder in folders)
     assert one == two

@@ -1,7 +1,6 @@
 """The card is told what files and params.yaml say of a model; it says that, escaped, and nothing beside it."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,9 +11,11 @@ import yaml
 from huggingface_hub import ModelCard
 
 from retrace.core.errors import InputError
+from retrace.core.files import write_json
 from retrace.core.settings import read_params
-from retrace.evaluation.records import BaselineDetails, SeedDetails, TaskDetails
+from retrace.evaluation.records import DETAILS, BaselineDetails, SeedDetails, TaskDetails
 from retrace.hub.pins import Pin
+from retrace.perplexity.measures import DETAILS as MEASURED
 from retrace.perplexity.measures import PerplexityReport
 from retrace.publishing.bundle import Address, Published
 from retrace.publishing.card import WORKS, Origin, Trained, hub_origin, model_card
@@ -32,18 +33,14 @@ TRIAL = SeedDetails(
     epoch=2, figures={"validation_loss": 0.5, "accuracy": 0.875, "matthews": 0.75},
     intervals={"accuracy": {"low": 0.8, "high": 0.95}}, before={"accuracy": 0.5},
 )  # fmt: skip
+MAJORITY = BaselineDetails(figures={"accuracy": 0.25}, intervals={"accuracy": {"low": 0.125, "high": 0.375}})
+LEGEND = {"accuracy": Figure("fraction", "higher", "accuracy"), "matthews": Figure("correlation", "higher", "matthews")}
 SCORES = TaskDetails(
-    baselines={
-        "majority": BaselineDetails(figures={"accuracy": 0.25}, intervals={"accuracy": {"low": 0.125, "high": 0.375}})
-    },
-    legend={"accuracy": Figure("fraction", "higher", "accuracy"),
-            "matthews": Figure("correlation", "higher", "matthews"),
-            "validation_loss": CURVES["validation_loss"]},
-    headlines=["accuracy"], methods={}, comparisons=[],
-)  # fmt: skip
+    baselines={"majority": MAJORITY}, legend=LEGEND | CURVES, headlines=["accuracy"], methods={}, comparisons=[]
+)
 PUBLISHED = Published("transformers", "classifier", ("from a import b", "tokenizer = 1", "model = 2"))
 ADDRESS = Address("org/name")
-FULL = Cell("sst2", "full", 1)
+FULL, SQUAD = Cell("sst2", "full", 1), Cell("squad", "full", 1)
 FACTS: dict[str, Any] = {
     "cell": FULL, "family": "bert", "summary": "A model.", "started": {}, "flag_lines": [],
     "origins": [Origin("text", "a sample"), Origin("sst2", "a sample", licence="Apache-2.0")],
@@ -53,18 +50,13 @@ FACTS: dict[str, Any] = {
     "params": {"data": "files"}, "task_settings": None, "results": lambda: ([], "", None),
 }  # fmt: skip
 UNITS = {"perplexity_per_token": 6.5, "perplexity_per_word": 7.0, "bits_per_byte": 0.5}
-PERPLEXITY = PerplexityReport.from_json(
-    {part: {"masked": UNITS, "unigram": UNITS, "beats_unigram": None, "flags": {}} for part in ("valid", "test")}
-)
-
-
-def _model(**changes: Any) -> Any:
-    """What is known of a model, except for these changes."""
-    return SimpleNamespace(**FACTS | changes)
+VALID = {"masked": UNITS, "unigram": UNITS | {"perplexity_per_token": 147.0}, "beats_unigram": True, "flags": {}}
 
 
 def _card(published: Published = PUBLISHED, address: Address = ADDRESS, **changes: Any) -> ModelCard:
-    return model_card(_model(**changes), published, address, COMMIT)
+    """The card of a model of which these facts are known, except for the changes."""
+    model: Any = SimpleNamespace(**FACTS | changes)
+    return model_card(model, published, address, COMMIT)
 
 
 def _metadata(card: ModelCard) -> dict[str, Any]:
@@ -72,13 +64,14 @@ def _metadata(card: ModelCard) -> dict[str, Any]:
 
 
 def test_figures_have_their_scale_interval_and_baseline() -> None:
-    text = _card().text
-    assert "| score | unit | this model | before tuning | majority class |" in text
-    assert "| accuracy | % | 87.5 (80.0 – 95.0) | 50.0 | 25.0 (12.5 – 37.5) |" in text
-    assert "| matthews | −1 to 1 | 0.7500 | – | – |" in text
-    assert "| validation loss | nats | 0.5000 | – | – |" in text
-    for line in ("| lr | 0.001 |", "| sst2 | 1,200 |", "Health: no flags.", "sst2: Apache-2.0."):
-        assert line in text
+    for line in (
+        "| score | unit | this model | before tuning | majority class |",
+        "| accuracy | % | 87.5 (80.0 – 95.0) | 50.0 | 25.0 (12.5 – 37.5) |",
+        "| matthews | −1 to 1 | 0.7500 | – | – |",
+        "| validation loss | nats | 0.5000 | – | – |",
+        "| lr | 0.001 |", "| sst2 | 1,200 |", "Health: no flags.", "sst2: Apache-2.0.",
+    ):  # fmt: skip
+        assert line in _card().text
 
 
 def test_the_metadata_names_what_is_known() -> None:
@@ -95,12 +88,12 @@ def test_data_of_the_hub_is_named_with_its_commit_licence_and_authors() -> None:
         hub_origin("squad", Pin("rajpurkar/squad_v2", COMMIT), "squad_v2", "validation[:50%]", "other"),
     ]
     card = _card(origins=origins)
-    text, found = card.text, _metadata(card)
+    found = _metadata(card)
     assert found["datasets"] == ["Salesforce/wikitext", "rajpurkar/squad_v2"]
     assert found["model-index"][0]["results"][0]["dataset"]["revision"] == COMMIT
-    assert "CC BY-SA 3.0 and GFDL. Stephen Merity" in text
-    assert "CC BY-SA 4.0. Pranav Rajpurkar" in text
-    assert rf"SQuAD 2.0, rajpurkar/squad\_v2 at commit {COMMIT}, config squad\_v2" in text
+    squad = rf"SQuAD 2.0, rajpurkar/squad\_v2 at commit {COMMIT}, config squad\_v2"
+    for said in ("CC BY-SA 3.0 and GFDL. Stephen Merity", "CC BY-SA 4.0. Pranav Rajpurkar", squad):
+        assert said in card.text
 
 
 def test_what_is_not_known_of_data_is_not_made_up() -> None:
@@ -116,39 +109,26 @@ def _limits(published: Published = PUBLISHED, **changes: Any) -> list[str]:
     return text[text.index("## Limits") : text.index("## Licence")].split("\n\n")[1:-1]
 
 
-@pytest.mark.parametrize(
-    ("use", "said"),
-    [("classifier", "It answers with one"), ("spans", "How a long passage is cut"), ("masked", "It fills in masked"),
-     ("causal", "It continues a text")],
-)  # fmt: skip
-def test_the_limits_are_of_what_the_model_is_for(use: str, said: str) -> None:
-    (limit,) = _limits(replace(PUBLISHED, use=use))
-    assert limit.startswith(said)
+def test_the_limits_are_of_what_the_model_is_for() -> None:
+    uses = {"classifier": "It answers with one", "spans": "How a long passage is cut", "masked": "It fills in masked",
+            "causal": "It continues a text"}  # fmt: skip
+    for use, said in uses.items():
+        (limit,) = _limits(replace(PUBLISHED, use=use))
+        assert limit.startswith(said)
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"task_settings": SimpleNamespace(max_length=128, checkpoint="last")},
-         ["It was trained on at most 128 tokens at once."]),
-        ({"task_settings": SimpleNamespace(max_length=128, checkpoint="best"), "is_tested": True},
-         ["It was trained on at most 128 tokens at once."]),
-        ({"task_settings": SimpleNamespace(max_length=128, checkpoint="best")},
-         ["It was trained on at most 128 tokens at once.",
-          "The epoch was chosen by the validation loss, so the figures are slightly better than on new data."]),
-        ({"params": {"data": "sample", "pretrain": {"intra_document_attention": True}}},
-         ["In training, attention stayed within documents; transformers does not confine it where several share an "
-          "input.",
-          "The sample is a few thousand sentences about an invented country: the model knows nothing else."]),
-    ],
-)  # fmt: skip
-def test_the_limits_say_what_the_figures_do_not(changes: dict[str, Any], said: list[str]) -> None:
-    assert _limits(**changes)[1:] == said
-
-
-def test_what_transformers_cannot_load_is_said() -> None:
-    published = replace(PUBLISHED, library="retrace")
-    assert _limits(published)[1:] == ["Retrace has to be installed to load it: transformers alone cannot."]
+def test_the_limits_say_what_the_figures_do_not() -> None:
+    last, best = (SimpleNamespace(max_length=128, checkpoint=kept) for kept in ("last", "best"))
+    length = "It was trained on at most 128 tokens at once."
+    assert _limits(task_settings=last)[1:] == _limits(task_settings=best, is_tested=True)[1:] == [length]
+    chosen = "The epoch was chosen by the validation loss, so the figures are slightly better than on new data."
+    assert _limits(task_settings=best)[1:] == [length, chosen]
+    sample = {"data": "sample", "pretrain": {"intra_document_attention": True}}
+    documents, invented = _limits(params=sample)[1:]
+    assert documents.startswith("In training, attention stayed within documents; transformers does not confine it")
+    assert invented.startswith("The sample is a few thousand sentences about an invented country: the model knows noth")
+    own = ["Retrace has to be installed to load it: transformers alone cannot."]
+    assert _limits(replace(PUBLISHED, library="retrace"))[1:] == own
 
 
 def test_flags_stand_before_everything_else() -> None:
@@ -162,12 +142,10 @@ def test_the_verdict_and_the_table_of_the_run_are_those_of_the_report() -> None:
     table = Table(("method", "score"), [("a_b|", TableCell("90.0 ≈", bold=True))], groups=[("", 1), ("my_task: F1", 1)])
     text = _card(results=lambda: (said, "Read [so](x).", table)).text
     shown = text[text.index("## What the run shows") : text.index("## How to load it")]
-    assert shown.split("\n\n")[1:3] == [
-        r"Pretraining is worth **+1.0 points** on \<b\>a\|b\</b\>\_\*.", "One seed."
-    ]  # fmt: skip
-    assert r"Read \[so\](x)." in shown
-    assert r"| method | my\_task: F1, score |" in shown
-    assert r"| a\_b\| | **90.0 ≈** |" in shown
+    worth = r"Pretraining is worth **+1.0 points** on \<b\>a\|b\</b\>\_\*."
+    assert shown.split("\n\n")[1:3] == [worth, "One seed."]
+    for line in (r"Read \[so\](x).", r"| method | my\_task: F1, score |", r"| a\_b\| | **90.0 ≈** |"):
+        assert line in shown
     assert "What the run shows" not in _card().text
 
 
@@ -193,23 +171,28 @@ def test_what_training_started_from_is_named() -> None:
 @pytest.mark.parametrize(("use", "pipeline"), [("masked", "fill-mask"), ("causal", "text-generation")])
 def test_a_language_model_has_its_perplexity(use: str, pipeline: str) -> None:
     published = replace(PUBLISHED, use=use)
-    card = _card(published, cell=None, scored=[], perplexity=PERPLEXITY, origins=[Origin("text", "s")])
+    report = PerplexityReport.from_json({"valid": VALID})
+    card = _card(published, cell=None, scored=[], perplexity=report, origins=[Origin("text", "s")])
     assert "| masked, fixed masks | valid | 6.50 | 7.00 | 0.500 |" in card.text
     found = _metadata(card)
-    assert found["model-index"][0]["results"][0]["metrics"][0]["value"] == 6.5
+    assert [of["value"] for of in found["model-index"][0]["results"][0]["metrics"]] == [6.5]
     assert found["pipeline_tag"] == pipeline
 
 
-def _task(epoch: int, accuracy: float, of_seed: dict[str, str], **flags: dict[str, str]) -> dict[str, Any]:
-    """A task in scores.json: one method, one seed, with flags of it, of the method and of the data."""
-    figures = {"accuracy": accuracy}
-    trial = {"epoch": epoch, "figures": figures, "intervals": {}, "before": {}, "flags": of_seed}
-    method = method_of(figures, {"1": trial}, {}, {}) | {"flags": flags.get("method", {})}
-    return {"headlines": [], "legend": {}, "baselines": {}, "methods": {"full": method}, "comparisons": [],
-            "flags": flags.get("data", {})}  # fmt: skip
+def _method(
+    accuracy: float, of_seed: Mapping[str, str] = {}, flags: Mapping[str, str] = {}, epoch: int = 1,
+    seeds: Sequence[int] = (1,), ahead: float = 0.0,
+) -> dict[str, Any]:  # fmt: skip
+    """A method in scores.json, with flags of each seed and of all, and the least by which it is ahead of TF-IDF."""
+    ends = {"accuracy": {"low": accuracy - 0.02, "high": accuracy + 0.02}}
+    trial = {"epoch": epoch, "figures": {"accuracy": accuracy}, "intervals": ends, "before": {}, "flags": of_seed}
+    found = method_of({"accuracy": accuracy}, {str(seed): trial for seed in seeds}, ends, {"accuracy": 0.0141})
+    return found | {"flags": flags, "ahead": {"tfidf": {"low": ahead, "high": ahead + 0.1}}}
 
 
-SST2 = _task(1, 0.5, {"one_class_only": "all"}, method={"not_above_scratch": "no"}, data={"test_in": "2"})
+UNJUDGED = {"headlines": [], "legend": {}, "baselines": {}, "comparisons": []}
+FLAGGED = _method(0.5, {"one_class_only": "all"}, {"not_above_scratch": "no"})
+SST2 = UNJUDGED | {"methods": {"full": FLAGGED}, "flags": {"test_in": "2"}}
 
 
 @pytest.fixture
@@ -217,14 +200,9 @@ def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The project's params in a folder with a few reports."""
     monkeypatch.chdir(tmp_path)
     copy_settings(tmp_path)
-    _write("data/classification/sst2/classes.json", ["negative", "positive"])
-    _write("reports/scores.json", {"sst2": SST2})
+    write_json(Path("data/classification/sst2/classes.json"), ["negative", "positive"])
+    write_json(DETAILS, {"sst2": SST2})
     return read_params()
-
-
-def _write(path: str, value: Any) -> None:
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_text(json.dumps(value))
 
 
 def test_only_the_trials_own_flags_say_that_it_learned_nothing(params) -> None:
@@ -235,7 +213,7 @@ def test_only_the_trials_own_flags_say_that_it_learned_nothing(params) -> None:
 
 def test_flags_of_the_pretrained_model_name_their_split(params) -> None:
     valid = {"beats_unigram": False, "flags": {"not_above_unigram": "x"}}
-    _write("reports/perplexity-details.json", {"valid": valid, "test": {"beats_unigram": True, "flags": {}}})
+    write_json(MEASURED, {"valid": valid, "test": {"beats_unigram": True, "flags": {}}})
     pretrained = Trained(None, params)
     assert pretrained.learned_nothing == pretrained.flags == {"not_above_unigram on valid": "x"}
 
@@ -246,8 +224,8 @@ def test_what_was_not_scored_is_an_input_error(params) -> None:
 
 
 def test_figures_of_a_published_model_are_of_the_test_set_where_there_is_one(params) -> None:
-    tested = _task(2, 0.4, {"not_above_tfidf": "so"})
-    _write("reports/scores.json", {"sst2": SST2, "sst2-test": tested})
+    tested = {"methods": {"full": _method(0.4, {"not_above_tfidf": "so"}, epoch=2)}}
+    write_json(DETAILS, {"sst2": SST2, "sst2-test": UNJUDGED | tested})
     full = Trained(FULL, params)
     _, _, trial = full.scored[0]
     assert (trial.epoch, trial.figures, full.is_tested) == (2, {"accuracy": 0.4}, True)
@@ -255,32 +233,19 @@ def test_figures_of_a_published_model_are_of_the_test_set_where_there_is_one(par
     assert Trained(FULL, params).origins[-1].split == "test"
 
 
-def _scored(method: str, accuracy: float, seeds: Sequence[int], ahead: float) -> dict[str, Any]:
-    """A method by its mean accuracy and the least by which it is ahead of TF-IDF; two seeds lie to both sides."""
-    ends = {"accuracy": {"low": accuracy - 0.02, "high": accuracy + 0.02}}
-    values = {seed: accuracy + (0.01 * (2 * seed - 3) if len(seeds) == 2 else 0) for seed in seeds}
-    trials = {str(seed): {"epoch": 1, "figures": {"accuracy": value}, "intervals": ends, "before": {}}
-              for seed, value in values.items()}  # fmt: skip
-    spread = {"accuracy": 0.0141} if len(seeds) == 2 else {}
-    margin = {"ahead": {"tfidf": {"low": ahead, "high": ahead + 0.1}}}
-    return {method: method_of({"accuracy": accuracy}, trials, ends, spread) | margin}
-
-
 def _run(seeds: Sequence[int], verdict: str) -> dict[str, Any]:
     """SST-2 by the pretrained model and from random weights, beside a baseline."""
     pair = Comparison("accuracy", "full", "scratch", "methods", 0.2, 0.1, 0.3, "t", 0.01, 0.01, verdict, 0.1)
-    return {"headlines": ["accuracy"],
+    return {"headlines": ["accuracy"], "comparisons": [asdict(pair)],
             "legend": {"accuracy": {"scale": "fraction", "better": "higher", "name": "accuracy"}},
             "baselines": {"tfidf": {"figures": {"accuracy": 0.66}, "intervals": {}}},
-            "methods": _scored("full", 0.9, seeds, 0.2) | _scored("scratch", 0.7, seeds, -0.01),
-            "comparisons": [asdict(pair)]}  # fmt: skip
+            "methods": {"full": _method(0.9, seeds=seeds, ahead=0.2),
+                        "scratch": _method(0.7, seeds=seeds, ahead=-0.01)}}  # fmt: skip
 
 
 def test_the_card_has_the_verdict_and_the_table_of_the_report(params) -> None:
-    _write("reports/scores.json", {"sst2": _run((1, 2), "full")})
-    _write("reports/perplexity-details.json", {"valid": {
-        "masked": UNITS, "unigram": UNITS | {"perplexity_per_token": 147.0}, "beats_unigram": True, "flags": {},
-    }})  # fmt: skip
+    write_json(DETAILS, {"sst2": _run((1, 2), "full")})
+    write_json(MEASURED, {"valid": VALID})
     said, note, table = Trained(FULL, params).results()
     assert said == [
         "Pretraining is worth **+20.0 points** of accuracy on reviews (90.0 against 70.0).",
@@ -298,32 +263,30 @@ def test_the_card_has_the_verdict_and_the_table_of_the_report(params) -> None:
 
 
 def test_of_one_seed_or_without_scores_no_more_is_said_than_is_known(params) -> None:
-    _write("reports/scores.json", {"sst2": _run((1,), "models differ")})
+    write_json(DETAILS, {"sst2": _run((1,), "models differ")})
     said, note, _ = Trained(FULL, params).results()
     assert said[-1] == "One seed: differences are of these models, and do not tell the methods apart."
     assert "Means" not in note
-    _write("reports/scores.json", {"sst2": SST2})  # which has no figure that models are judged by
+    write_json(DETAILS, {"sst2": SST2})  # which has no figure that models are judged by
     assert Trained(FULL, params).results() == ([], "", None)
-    Path("reports/scores.json").unlink()
+    DETAILS.unlink()
     assert Trained(None, params).results() == ([], "", None)
 
 
 def test_the_settings_of_a_task_are_those_of_its_kind(params) -> None:
     params["sst2"]["max_length"] = 77
-    settings = Trained(FULL, params).task_settings
-    assert settings is not None
-    assert settings.max_length == 77
-    assert isinstance(Trained(Cell("squad", "full", 1), params).task_settings, AnswerSettings)
+    assert getattr(Trained(FULL, params).task_settings, "max_length", None) == 77
+    assert isinstance(Trained(SQUAD, params).task_settings, AnswerSettings)
     assert Trained(None, params).task_settings is None
 
 
 def test_a_tuning_has_the_settings_of_params_yaml(params) -> None:
     params["squad"]["question_match"] = True
     assert read_tuning(FULL, params).classes == ("negative", "positive")
-    spans = read_tuning(Cell("squad", "full", 1), params)
+    spans = read_tuning(SQUAD, params)
     assert (spans.head, spans.question_match, spans.classes) == ("spans", True, ())
     params["squad"] |= {"question_match": False, "answers": "generative"}
-    assert read_tuning(Cell("squad", "full", 1), params).head == "language_model"
+    assert read_tuning(SQUAD, params).head == "language_model"
 
 
 def test_data_is_named_by_where_it_is_from(params) -> None:
@@ -333,7 +296,7 @@ def test_data_is_named_by_where_it_is_from(params) -> None:
     assert Trained(FULL, params).origins[1].licence is None
     params["data"] = "hub"
     origin = {"repository": f"org/x@{COMMIT}", "config": "c", "licence": "mit"}
-    _write("data/hub/card.json", {"origin": {"text": origin, "sst2": origin}})
+    write_json(Path("data/hub/card.json"), {"origin": {"text": origin, "sst2": origin}})
     params["hub"]["sst2"] |= {"repository": f"org/x@{COMMIT}", "dev": None, "split": 0.8}
     text, sst2 = Trained(FULL, params).origins
     assert (text.title, text.split) == ("WikiText", "validation")

@@ -1,5 +1,5 @@
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from retrace.report import summary, svg
 from retrace.report.blocks import Section
 from retrace.report.page import as_html, as_markdown
 from retrace.report.pretraining import pretraining_section
-from retrace.report.results import Task
+from retrace.report.results import Task, read_tasks
 from retrace.report.runs import data_fold, models_folds
 from retrace.report.tasks import task_panels, task_section
 from retrace.statistics.scales import CURVES, Comparison, Figure, Flags, Shortfall
@@ -66,6 +66,7 @@ def test_scores_have_intervals_comparisons_and_what_is_behind_them() -> None:
     ):
         assert line in page
     assert "Warning" not in page
+    assert "51.0 ± 3.0 (49.0 – 53.0)" in _scores_page(std={"validation_loss": 0.1, "accuracy": 0.03})
 
 
 def test_the_expected_calibration_error_stands_beside_its_plot() -> None:
@@ -92,14 +93,11 @@ def _of_groups(**kinds: Mapping[str, int]) -> list[tuple[str, str]]:
     return [(of.title, of.note) for of in task_panels(_task(groups=groups)) if of.title.startswith("By ")]
 
 
-def test_a_group_of_all_examples_is_not_drawn() -> None:
-    assert _of_groups(length={"5 words": 100}, question_word={"other": 100}) == []
-
-
-def test_what_is_drawn_says_how_large_groups_by_length_are() -> None:
+def test_what_is_drawn_says_how_large_groups_by_length_are_and_no_group_is_of_all_examples() -> None:
     (_, note), (title, _) = sorted(_of_groups(length={"1–4 words": 80, "5 words": 20}, question_word={"who": 30}))
     assert note == "Accuracy by words of the text, in groups of 80 and 20 reviews. Bars: 95% intervals."
     assert title == "By question word"
+    assert _of_groups(length={"5 words": 100}, question_word={"other": 100}) == []
 
 
 def test_an_axis_below_zero_has_a_true_minus_sign() -> None:
@@ -111,23 +109,16 @@ def test_an_axis_below_zero_has_a_true_minus_sign() -> None:
     assert ">−0.5</text>" in svg.joined(shown.panels[0].drawn)
 
 
-@pytest.mark.parametrize(("p", "text"), [(0.2, "0.2000"), (0.0001, "0.0001"), (0.00002, "below 0.0001")])
-def test_a_small_p_value_is_a_bound(p: float, text: str) -> None:
-    assert f"| exact McNemar | {text} | tie |" in _scores_page({"comparisons": [replace(PAIR, p_corrected=p)]})
-
-
-@pytest.mark.parametrize(
-    ("verdict", "note"),
-    [("models differ", "cannot be told apart from one seed"), ("no difference shown", "one seed says nothing")],
-)
-def test_a_verdict_from_one_seed_is_explained(verdict: str, note: str) -> None:
-    page = _scores_page({"comparisons": [replace(PAIR, verdict=verdict)]})
-    assert f"| 0.2000 | {verdict} |" in page
-    assert note in page
-
-
-def test_scores_have_their_spread_over_seeds() -> None:
-    assert "51.0 ± 3.0 (49.0 – 53.0)" in _scores_page(std={"validation_loss": 0.1, "accuracy": 0.03})
+def test_a_small_p_value_is_a_bound_and_a_verdict_from_one_seed_is_explained() -> None:
+    for change, row, note in (
+        ({"p_corrected": 0.0001}, "| exact McNemar | 0.0001 | tie |", ""),
+        ({"p_corrected": 0.00002}, "| exact McNemar | below 0.0001 | tie |", ""),
+        ({"verdict": "models differ"}, "| 0.2000 | models differ |", "cannot be told apart from one seed"),
+        ({"verdict": "no difference shown"}, "| 0.2000 | no difference shown |", "one seed says nothing"),
+    ):
+        page = _scores_page({"comparisons": [replace(PAIR, **change)]})
+        assert row in page
+        assert note in page
 
 
 def _with_flags(flags: Flags, seeds: int = 1) -> MethodDetails:
@@ -157,31 +148,21 @@ def test_flags_become_warnings_with_their_evidence() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("count", "start", "end"),
-    [
-        (0, "flags: none", ""),
-        (1, "flags: 1: squad full 1: one class only: evidence", ""),
-        (
-            summary.MOST_FLAGS,
-            f"flags: {summary.MOST_FLAGS}: ",
-            f"squad full {summary.MOST_FLAGS}: one class only: evidence",
-        ),
-        (summary.MOST_FLAGS + 97, f"flags: {summary.MOST_FLAGS + 97}: ", "; and 97 more, which the report says"),
-    ],
-)
-def test_the_flags_line_has_the_first_flags_and_counts_the_rest(count: int, start: str, end: str) -> None:
-    methods = {"full": _with_flags({"one class only": "evidence"}, count)}
-    line = summary.flags_line(
-        summary.found_flags(Details(tasks={"squad": DETAILS.model_copy(update={"methods": methods})}), None)
-    )
-    assert line.startswith(start)
-    assert line.endswith(end)
+def test_the_flags_line_has_the_first_flags_and_counts_the_rest() -> None:
+    def line(count: int) -> str:
+        task = DETAILS.model_copy(update={"methods": {"full": _with_flags({"one_class_only": "all"}, count)}})
+        return summary.flags_line(summary.found_flags(Details(tasks={"squad": task}), None))
+
+    most = summary.MOST_FLAGS
+    first = "; ".join(f"squad full {seed + 1}: one class only: all" for seed in range(most))
+    assert [line(0), line(1)] == ["flags: none", "flags: 1: squad full 1: one class only: all"]
+    assert line(most) == f"flags: {most}: {first}"
+    assert line(most + 97) == f"flags: {most + 97}: {first}; and 97 more, which the report says"
 
 
 def test_the_data_page_has_the_cards_of_further_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    sst2 = {"train": {"sentences": 1200}, "dev": {"sentences": 2}, "shared_between_splits": 0}
+    sst2 = {"train": {"sentences": 1200}, "shared_between_splits": 0}
     card = {"text": {}, "sst2": sst2, "squad": {}, "findings": [], "origin": {"sst2": {"config": "sst2"}}}
     parts = {"dev": {"examples": 1500, "classes": {"examples": 900, "world_news": 600}}}
     write_json(Path("data/classification/news/card.json"), {"parts": parts, "findings": ["dev is odd"]})
@@ -190,7 +171,6 @@ def test_the_data_page_has_the_cards_of_further_tasks(tmp_path: Path, monkeypatc
     assert "Note: news: dev is odd." in page
     assert [line for line in page.split("\n") if "| sst2 |" in line or "| news |" in line] == [
         "| sst2 | train | sentences | 1,200 |",
-        "| sst2 | dev | sentences | 2 |",
         "| news | dev | examples | 1,500 |",
         "| news | dev | examples | 900 |",  # a class of this name
         r"| news | dev | world\_news | 600 |",
@@ -201,50 +181,39 @@ UNITS = {"perplexity_per_token": 9.0, "perplexity_per_word": 20.0, "bits_per_byt
 ROW = {"epoch": 1, "training_loss": 3.0, "validation_loss": 2.2, "perplexity": 9.03}
 
 
-def _perplexity_page(row: dict[str, float], flags: Mapping[str, str] | None = None, **measures: object) -> str:
+def _perplexity_page(
+    row: dict[str, float], flags: Mapping[str, str] | None = None, form: Any = as_markdown, **measures: object
+) -> str:
     found = {"masked": UNITS, "unigram": UNITS} | measures
     report = PerplexityReport.from_json({"valid": found | {"beats_unigram": True, "flags": flags or {}}})
     updates = pd.DataFrame({"update": [1, 2], "training_loss": [4.0, 3.0]})
     record = RUN.model_copy(update={"updates": 2, "tokens": 2000})
-    return as_markdown("T", [pretraining_section(report, pd.DataFrame([ROW | row]), updates, record)])
+    return form("T", [pretraining_section(report, pd.DataFrame([ROW | row]), updates, record)])
 
 
-def test_a_model_that_tells_no_sentences_apart_is_flagged() -> None:
-    plain, poor, good = (
-        _perplexity_page(extra) for extra in ({}, {"next_sentence_accuracy": 0.51}, {"next_sentence_accuracy": 0.93})
-    )
+def test_next_sentences_are_no_part_of_a_perplexity_and_a_model_that_tells_none_apart_is_flagged() -> None:
+    pairs: list[dict[str, float]] = [{}, {"next_sentence_accuracy": 0.51}, {"next_sentence_accuracy": 0.93}]
+    plain, poor, good = map(_perplexity_page, pairs)
     assert "next-sentence" not in plain
     assert "| 93.0 |" in good
     assert ["does not tell sentences" in page for page in (plain, poor, good)] == [False, True, False]
+    drawn = ["training loss 4.00, perplexity 55" in _perplexity_page(row, form=as_html) for row in pairs]
+    assert drawn == [True, False, False], "the training loss has that of the pairs in it"
 
 
-def test_a_loss_that_has_the_pairs_in_it_is_not_drawn_as_a_perplexity() -> None:
-    report = PerplexityReport.from_json({"valid": {"unigram": UNITS, "beats_unigram": True, "flags": {}}})
-    updates, record = pd.DataFrame({"update": [1], "training_loss": [4.0]}), RUN.model_copy(update={"tokens": 2000})
-    pages = [
-        as_html("T", [pretraining_section(report, pd.DataFrame([ROW | more]), updates, record)])
-        for more in ({}, {"next_sentence_accuracy": 0.93})
-    ]
-    assert ["training loss 4.00, perplexity 55" in page for page in pages] == [True, False]
-
-
-@pytest.mark.parametrize(
-    ("facts", "said"),
-    [
+def test_the_model_fold_says_what_training_started_from() -> None:
+    for facts, said in (
         ({"from": None}, "Training started from random weights."),
         ({"from": "org/name@0123", "license": "mit"}, "started from the weights of org/name@0123 (licence: mit)."),
         ({"from": "folder@0123", "commit": None}, "Training started from the weights of folder@0123."),
-    ],
-)
-def test_the_model_fold_says_what_training_started_from(facts, said: str) -> None:
-    assert said in as_markdown("T", [Section("S", models_folds({"": (facts, {"a": 1})}, {}))])
+    ):
+        assert said in as_markdown("T", [Section("S", models_folds({"": (facts, {"a": 1})}, {}))])
 
 
 def test_perplexities_have_intervals_where_there_are_some() -> None:
     interval = {name: {"low": 0.5, "high": 1234.5} for name in UNITS}
     page = _perplexity_page({}, masked={**UNITS, "intervals": interval})
-    intervals = "9.00 (0.50 – 1,234.50) | 20.00 (0.50 – 1,234.50) | 1.000 (0.500 – 1,234.500)"
-    assert f"| masked, fixed masks | valid | {intervals} |" in page
+    assert "| valid | 9.00 (0.50 – 1,234.50) | 20.00 (0.50 – 1,234.50) | 1.000 (0.500 – 1,234.500) |" in page
     assert "A dash" not in page
     assert "| unigram baseline | valid | 9.00 | 20.00 | 1.000 |" in page
 
@@ -262,3 +231,143 @@ def test_a_perplexity_that_is_absent_or_huge_is_shown_as_such() -> None:
 def test_a_model_no_better_than_word_frequencies_is_a_warning_with_its_evidence() -> None:
     page = _perplexity_page({}, {"not_above_unigram": "a likelihood"})
     assert "Warning: valid language model: not above unigram: a likelihood." in page
+
+
+PLACES = {"full": 0, "scratch": 1, "lora": 2, "adapter": 3}
+ACCURACY = Figure("fraction", "higher", "accuracy")
+
+
+def _compared(
+    means: Mapping[str, float], pairs: Sequence[tuple[str, str, float, str]] = (), seeds: int = 2, name: str = "sst2",
+    baseline: float = 0.5, flags: Sequence[str] = (), figure: Figure = ACCURACY,
+) -> Task:  # fmt: skip
+    """Methods by their mean accuracy, with intervals of 0.02 to both sides; pairs have a difference and a verdict.
+
+    So have the differences to baselines: TF-IDF with an accuracy of `baseline`, and a worse one. Every seed has
+    the flags.
+    """
+
+    def around(value: float) -> dict[str, float]:
+        return {"low": value - 0.02, "high": value + 0.02}
+
+    baselines, methods = {"majority": baseline - 0.1, "tfidf": baseline}, {}
+    for method, mean in means.items():
+        of = {"figures": {"accuracy": mean}, "intervals": {"accuracy": around(mean)}}
+        seed = of | {"epoch": 1, "before": {}, "flags": dict.fromkeys(flags, "")}
+        ahead = {name: around(mean - value) for name, value in baselines.items()}
+        methods[method] = method_of(seeds={str(n): seed for n in range(seeds)}, std={}, **of) | {"ahead": ahead}
+    details = Details.from_json({name: {
+        "headlines": ["accuracy"], "legend": {"accuracy": figure}, "methods": methods,
+        "baselines": {name: {"figures": {"accuracy": value}, "intervals": {}} for name, value in baselines.items()},
+        "comparisons": [
+            Comparison("accuracy", one, other, "methods", value, value - 0.02, value + 0.02, "t", 0.1, 0.1, found, 0.1)
+            for one, other, value, found in pairs
+        ],
+    }})  # fmt: skip
+    return Task(name, "classification", details.tasks[name], PLACES)
+
+
+def _said(*tasks: Task, perplexity: PerplexityReport | None = None, **shares: float) -> list[str]:
+    return [sentence.replace("**", "") for sentence in summary.verdict(tasks, perplexity, shares)]
+
+
+def test_pretraining_is_worth_the_difference_to_random_weights() -> None:
+    first = _compared({"full": 0.9, "scratch": 0.7}, [("full", "scratch", 0.2, "full")])
+    second = _compared({"full": 0.8, "scratch": 0.7}, [("scratch", "full", -0.1, "full")], name="news")
+    assert _said(first, second)[0] == (
+        "Pretraining is worth +20.0 points of accuracy on reviews (90.0 against 70.0) and +10.0 points of accuracy on "
+        "news texts (80.0 against 70.0)."
+    )
+
+
+def test_pretraining_shows_no_certain_gain_where_methods_tie_or_it_lost() -> None:
+    for value, found, said in (
+        (0.01, "tie", "+1.0, −1.0 to +3.0"), (-0.2, "scratch", "−20.0, −22.0 to −18.0"),
+        (0.2, "no difference shown", "+20.0, +18.0 to +22.0"),
+    ):  # fmt: skip
+        task = _compared({"full": 0.7 + value, "scratch": 0.7}, [("full", "scratch", value, found)])
+        assert _said(task)[0] == f"Pretraining shows no certain gain on reviews ({said})."
+
+
+def test_the_better_of_the_cheap_methods_stands_against_full_fine_tuning() -> None:
+    pairs = [("lora", "full", 0.01, "tie"), ("full", "adapter", 0.05, "full")]
+    task = _compared({"full": 0.9, "lora": 0.91, "adapter": 0.85}, pairs)
+    said = "{} of the weights; against full fine-tuning it scores {} on reviews{}."
+    assert said.format("LoRA trains 9.9%", "+1.0 points", " (a tie)") in _said(task, lora=9.88, adapter=5.0)
+    assert said.format("Adapter trains 5.0%", "−5.0 points", "") in _said(task, adapter=5.0)
+    assert not any("trains" in sentence for sentence in _said(task))
+
+
+def test_who_is_not_above_a_baseline_is_named() -> None:
+    weak = _compared({"full": 0.9, "scratch": 0.49, "lora": 0.48, "adapter": 0.4})
+    said = "Not above a baseline: Scratch and LoRA on reviews (tf-idf); Adapter on reviews (majority class and tf-idf)"
+    assert f"{said}." in _said(weak)
+    none = _compared({"full": 0.49}, name="news")
+    assert f"{said}; all methods on news texts (tf-idf)." in _said(weak, none)
+    assert "Every method is above every baseline." in _said(_compared({"full": 0.9}))
+
+
+def test_a_baseline_that_is_not_beaten_is_named_where_the_best_one_is() -> None:
+    task = _compared({"full": 0.9})
+    task.details.methods["full"].ahead["majority"] = {"low": -0.01, "high": 1.01}
+    said = "Above a baseline in the mean, but not shown to be with 2 seeds: all methods on reviews (majority class)."
+    assert said in _said(task)
+
+
+def test_only_who_is_flagged_or_not_above_in_the_mean_is_called_not_above() -> None:
+    means = {"full": 0.9, "scratch": 0.51, "lora": 0.49}
+    low, open_ = "Not above a baseline:", "Above a baseline in the mean, but not shown to be with 2 seeds:"
+    assert f"{low} LoRA on reviews (tf-idf). {open_} Scratch on reviews (tf-idf)." in _said(_compared(means))
+    assert f"{low} Scratch and LoRA on reviews (tf-idf)." in _said(_compared(means, flags=["not_above_tfidf"]))
+
+
+def test_where_the_lowest_is_best_a_lower_score_is_a_gain() -> None:
+    figure = Figure("fraction", "lower", "calibration error")
+    task = _compared({"full": 0.1, "scratch": 0.4}, [("full", "scratch", -0.3, "full")], baseline=0.3, figure=figure)
+    assert task.methods == ["full", "scratch"]
+    assert _said(task)[:2] == [
+        "Pretraining is worth −30.0 points of calibration error on reviews (10.0 against 40.0).",
+        "Not above a baseline: Scratch on reviews (majority class and tf-idf).",
+    ]
+
+
+def test_figures_have_the_digits_of_their_scale() -> None:
+    figure = Figure("correlation", "higher", "Matthews correlation")
+    task = _compared({"full": 0.6346, "scratch": 0.5824}, [("full", "scratch", 0.0522, "full")], figure=figure)
+    said = "Pretraining is worth +0.0522 of Matthews correlation on reviews (0.6346 against 0.5824)."
+    assert _said(task)[0] == said
+    first, *_ = summary.summary_table([task], {}, {}).rows
+    assert [str(cell) for cell in first[2:4]] == ["0.6346", "0.6146 – 0.6546"]
+    assert task.score("full").said == "0.6346 (95% interval 0.6146 to 0.6546)"
+
+
+def test_one_seed_is_said_to_be_one() -> None:
+    said = "One seed: differences are of these models, and do not tell the methods apart."
+    assert [_said(_compared({"full": 0.9}, seeds=seeds))[-1] == said for seeds in (1, 2)] == [True, False]
+
+
+def test_the_perplexity_stands_beside_a_unigram_models() -> None:
+    for own, beats, said in (
+        (6.17, True, "6.2 per token; a unigram model’s is 163."),
+        (170.0, False, "170.0 per token; a unigram model’s is 163, which it does not beat."),
+        (6.17, None, "6.2 per token; a unigram model’s is 163."),
+        (None, None, "not defined on this text."),
+    ):
+        masked, unigram = (UNITS | {"perplexity_per_token": value} for value in (own, 163.0))
+        valid = {"masked": masked, "unigram": unigram, "beats_unigram": beats, "flags": {}}
+        report = PerplexityReport.from_json({"valid": valid})
+        assert _said(perplexity=report) == [f"The language model’s perplexity is {said}"]
+    assert _said() == []
+
+
+def test_what_is_on_a_test_set_of_further_questions_is_called_questions() -> None:
+    grid = {"tasks": ["sst2"], "methods": ["full"], "questions": ["news"], "squad_methods": ["full"], "seeds": [1]}
+    task = {"headlines": [], "legend": {}, "baselines": {}, "methods": {}, "comparisons": []}
+    (found,) = read_tasks(Details.from_json({"news-test": task}), {"finetune": grid}, with_curves=False)
+    assert (found.kind, found.noun) == ("question_answering", "news questions")
+
+
+def test_a_method_of_one_task_is_listed_by_its_score_there() -> None:
+    both = _compared({"full": 0.8, "scratch": 0.7}, name="news")
+    rows = summary.summary_table([_compared({"full": 0.9, "scratch": 0.7, "lora": 0.95}), both], {}, {}).rows
+    assert [str(row[0]) for row in rows[:3]] == ["LoRA", "Full", "Scratch"]

@@ -33,9 +33,7 @@ def test_what_is_written_is_read(tmp_path: Path, kind: Kind, row: dict[str, Any]
         ("question_answering", {**ANSWER, "answer": ""}, "column answer: not expected; question_answering has epoch"),
     ],
 )
-def test_a_wrong_column_is_named_by_writer_and_reader(
-    tmp_path: Path, kind: Kind, row: dict[str, Any], problem: str
-) -> None:
+def test_a_wrong_column_is_named_by_writer_and_reader(tmp_path: Path, kind: Kind, row, problem: str) -> None:
     path = tmp_path / "p.parquet"
     with pytest.raises(InputError, match=rf"p.parquet: {problem}"):
         write_predictions(path, kind, [row])

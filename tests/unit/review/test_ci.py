@@ -88,8 +88,7 @@ def test_actions_are_pinned_and_only_the_job_that_comments_may_write() -> None:
 
 
 @pytest.mark.parametrize(
-    ("comment", "method"),
-    [("", "POST repos/o/r/issues/3/comments"), ("12", "PATCH repos/o/r/issues/comments/12")],
+    ("comment", "method"), [("", "POST repos/o/r/issues/3/comments"), ("12", "PATCH repos/o/r/issues/comments/12")]
 )
 def test_a_comment_is_updated_where_there_is_one(tmp_path: Path, comment: str, method: str) -> None:
     """With a `gh` that writes down what it is asked and lists the comments of `$COMMENT`."""

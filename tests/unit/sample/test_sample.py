@@ -31,10 +31,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _sentences(path: Path) -> set[str]:
-    return {s.strip() for document in read_documents(path) for s in document.split(" . ") if not s.startswith("=")}
-
-
 def test_the_same_settings_give_the_same_bytes(tmp_path: Path) -> None:
     """On every machine; whoever changes the corpus on purpose changes the digest."""
     write_sample(tmp_path, SampleSettings(**SAMPLE))
@@ -61,32 +57,28 @@ def test_size_and_vocabulary(corpus: Path) -> None:
 def test_the_official_readers_read_it(corpus: Path) -> None:
     card = make_card(corpus)
     assert card["sst2"]["train"]["sentences"] == 2 * card["sst2"]["train"]["favourable"]
-    assert card["sst2"]["shared_between_splits"] == 0
-    assert card["squad"]["shared_between_splits"] == 0
-    assert card["squad"]["shared_passages"] == 0
-    for part in ("train", "dev"):
-        counts = card["squad"][part]
+    assert card["sst2"]["shared_between_splits"] == card["squad"]["shared_between_splits"] == 0
+    for counts in (card["squad"]["train"], card["squad"]["dev"]):
         assert counts["unanswerable"] / counts["questions"] == pytest.approx(1 / 3, abs=0.05)
 
 
 def test_splits_share_no_sentence(corpus: Path) -> None:
-    parts = {part: _sentences(text_path(running_text(corpus), part)) for part in PARTS}
-    for held_out in ("valid", "test"):
-        assert len(parts[held_out]) > 500
-        assert not parts["train"] & parts[held_out]
-    contexts = [
-        {s for q in read_questions(questions_path(corpus, part)) for s in q.context.split(". ")}
-        for part in ("train", "dev")
-    ]
+    def sentences(part: str) -> set[str]:
+        documents = read_documents(text_path(running_text(corpus), part))
+        return {s.strip() for document in documents for s in document.split(" . ") if not s.startswith("=")}
+
+    train, *held_out = map(sentences, PARTS)
+    assert all(len(part) > 500 and not train & part for part in held_out)
+    asked = [read_questions(questions_path(corpus, part)) for part in ("train", "dev")]
+    contexts = [{s for question in part for s in question.context.split(". ")} for part in asked]
     assert not contexts[0] & contexts[1]
 
 
 def test_splits_share_no_phrasing() -> None:
-    phrasings = {(frame, noun) for frame in range(len(STATEMENTS)) for noun in range(7)}
-    held_out = {phrasing for phrasing in phrasings if is_held_out(*phrasing)}
-    assert {frame for frame, _ in held_out} == set(range(len(STATEMENTS)))
-    assert {noun for _, noun in held_out} == set(range(7))
-    assert len(held_out) < len(phrasings) / 3
+    frames, nouns = range(len(STATEMENTS)), range(7)
+    held_out = [(frame, noun) for frame in frames for noun in nouns if is_held_out(frame, noun)]
+    assert [set(of) for of in zip(*held_out, strict=True)] == [set(frames), set(nouns)]
+    assert len(held_out) < len(frames) * len(nouns) / 3
     assert len(QUESTIONS) == len(STATEMENTS)
 
 
@@ -106,12 +98,11 @@ def test_rare_words_are_seldom_in_labels_and_often_in_the_encyclopedia(corpus: P
 def test_answers_and_plausible_answers_are_whole_words_where_they_start(corpus: Path) -> None:
     document = json.loads(questions_path(corpus, "dev").read_text())
     paragraphs = [paragraph for article in document["data"] for paragraph in article["paragraphs"]]
-    for paragraph in paragraphs:
-        for qa in paragraph["qas"]:
-            (answer,) = qa["plausible_answers" if qa["is_impossible"] else "answers"]
-            whole = re.compile(rf"(?<!\w){re.escape(answer['text'])}(?!\w)")
-            assert whole.match(paragraph["context"], answer["answer_start"])
-    assert sum(qa["is_impossible"] for paragraph in paragraphs for qa in paragraph["qas"]) > 100
+    asked = [(paragraph["context"], qa) for paragraph in paragraphs for qa in paragraph["qas"]]
+    for context, qa in asked:
+        (answer,) = qa["plausible_answers" if qa["is_impossible"] else "answers"]
+        assert re.compile(rf"(?<!\w){re.escape(answer['text'])}(?!\w)").match(context, answer["answer_start"])
+    assert sum(qa["is_impossible"] for _, qa in asked) > 100
 
 
 def test_facts_agree_and_dates_are_possible() -> None:
@@ -136,7 +127,6 @@ def test_no_subject_has_two_relations_with_one_kind_of_answer() -> None:
 def test_a_bag_of_words_solves_neither_task(corpus: Path) -> None:
     train, dev = (read_examples(corpus, "sst2", part) for part in ("train", "dev"))
     task = ClassificationTask(("negative", "positive"), train, dev)
-    questions = read_questions(questions_path(corpus, "dev"))
     assert Scoring(["accuracy"]).score(task.baselines["tfidf"])["accuracy"] < 0.75
-    for answers in QuestionAnsweringTask([], questions).baselines.values():
+    for answers in QuestionAnsweringTask([], read_questions(questions_path(corpus, "dev"))).baselines.values():
         assert Scoring(["squad_v2"]).score(answers)["f1"] < 40

@@ -4,7 +4,6 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,9 +15,8 @@ from tests.tiny import tiny_pretrained, tiny_sentences
 from tests.toy import copy_settings
 
 
-@pytest.fixture
-def params(here: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Reviews, and pairs of texts, each with a model that was trained for an epoch."""
+def test_a_task_of_two_texts_is_asked_where_there_are_two(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of reviews, and pairs of texts, each with a model that was trained for an epoch."""
     project = copy_settings(here)
     settings = {**project.params()["sst2"], "epochs": 1, "max_length": 32}
     grid = {"finetune.squad_methods": [], "finetune.tasks": ["sst2", "pairs"]}
@@ -31,11 +29,7 @@ def params(here: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     for task in ("sst2", "pairs"):
         monkeypatch.setattr(sys, "argv", ["finetune_sst2", "--task", task, "--method", "full", "--seed", "1"])
         finetune_sst2.main()
-    return project.params()
-
-
-def test_a_task_of_two_texts_is_asked_where_there_are_two(params: dict[str, Any]) -> None:
-    demo = Demo(params)
+    demo = Demo(params := project.params())
     for pair, asked in (("", ["Reviews"]), ("the hall", ["Reviews", "pairs"])):
         page = demo.page("text", {"text": "the ale", "pair": pair})
         assert re.findall("<h3>(.+)</h3>", page) == asked

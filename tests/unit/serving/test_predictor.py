@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,28 +18,23 @@ GUILD = "The guild of weavers was founded by Ada Lund in the year 1601."
 ASKED = {"who founded the guild?": "Ada Lund", "when?": "1601", "was it full?": "", "of whom?": "weavers"}
 
 
-@pytest.fixture
-def params(here: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A tiny model that has learned a few answers, by its stage."""
+def test_generated_answers_are_those_of_the_stage(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a tiny model that has learned a few answers."""
     project = copy_settings(here)
     reading = {"lr": 0.01, "epochs": 40, "batch_size": 4, "max_length": 64, "max_answer_length": 8}
+    reading |= {"answers": "generative", "optimizer.kind": "adamw"}
     changes = {f"squad.{name}": value for name, value in reading.items()}
-    changes |= {"squad.answers": "generative", "squad.optimizer.kind": "adamw", "finetune.seeds": [1, 2]}
-    project.set_all({**changes, "precision": "fp32"})
+    project.set_all({**changes, "finetune.seeds": [1, 2], "precision": "fp32"})
     tiny_pretrained(Path("models/pretrained"), "llama")
     tiny_questions(Path("data"), GUILD, ASKED).rename("data/sample")
     monkeypatch.setattr(sys, "argv", ["finetune_squad", "--method", "full", "--seed", "1"])
     finetune_squad.main()
-    return project.params()
-
-
-def test_generated_answers_are_those_of_the_stage(params: dict[str, Any]) -> None:
     rows = kept_epoch(read_epochs(Path("predictions/squad/full/1"), "question_answering")).rows
     decided = decided_answers(rows)
     assert sorted(map(bool, decided.values())) == [False, True, True, True], "it has learned when there is no answer"
     questions = read_questions(Path("data/sample/squad/dev.json"))
     given = [{"passage": question.context, "question": question.text} for question in questions]
-    predictor = Predictor("squad", "full", [1], params)
+    predictor = Predictor("squad", "full", [1], project.params())
     found = predictor.answers(given)
     assert [row["answer"] for row in found] == [decided[question.id] or None for question in questions]
     for column, key in (("score", "score"), ("null_score", "no_answer_score")):
@@ -50,4 +44,4 @@ def test_generated_answers_are_those_of_the_stage(params: dict[str, Any]) -> Non
             assert GUILD[row["start"] :].startswith(row["answer"])
     assert [predictor.answers([row])[0]["answer"] for row in given] == [row["answer"] for row in found], "asked again"
     with pytest.raises(InputError, match="--ensemble: squad has models that generate answers"):
-        Predictor("squad", "full", [1, 2], params)
+        Predictor("squad", "full", [1, 2], project.params())

@@ -14,7 +14,7 @@ from retrace.evaluation.records import Details
 from retrace.finetuning.run import fine_tune, write_tuned
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model
-from retrace.report.blocks import Fold, Section, Table
+from retrace.report.blocks import Section
 from retrace.report.browser import predictions_section
 from retrace.report.results import Task, judged, read_tasks
 from retrace.report.tasks import task_section
@@ -26,13 +26,14 @@ from tests.tiny import tiny_config, tiny_device, tiny_tokenizer
 TOKENIZER = tiny_tokenizer()
 SETTINGS = FineTuneSettings(lr=0.005, epochs=3, batch_size=8, max_length=32, max_train_examples=16)
 WORDS = (("charming", 1), ("stale", 0), ("full", 1), ("the guild of stale", 0))
-TRAIN, DEV = (
-    [Example(f"the {noun} was {word}", None, label) for noun in nouns for word, label in WORDS]
-    for nouns in (("ale", "hall", "river", "town", "year"), ("guild", "songs", "Thorndel"))
-)
-TEST = [
-    Example(f"{opening} {word}", None, label) for opening in ("nobody doubts", "Ada Lund was") for word, label in WORDS
-]
+
+
+def _moods(*openings: str) -> list[Example]:
+    return [Example(f"{opening} {word}", None, label) for opening in openings for word, label in WORDS]
+
+
+TRAIN = _moods("the ale was", "the hall was", "the river was", "the town was", "the year was")
+DEV, TEST = _moods("the guild was", "the songs was", "the Thorndel was"), _moods("nobody doubts", "Ada Lund was")
 PARAMS = """data: files
 finetune: {tasks: [moods], methods: [full], squad_methods: [], seeds: [1]}
 metrics: {classification: [accuracy, f1], question_answering: [squad_v2], every_epoch: [accuracy, squad_v2],
@@ -41,14 +42,12 @@ metrics: {classification: [accuracy, f1], question_answering: [squad_v2], every_
 
 
 @pytest.fixture
-def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def source(here: Path) -> Path:
     """A project in whose data there is a task with three splits."""
-    monkeypatch.chdir(tmp_path)
     Path("params.yaml").write_text(PARAMS)
-    source = Path("data/files")
-    source.mkdir(parents=True)
     write_moods({"train": TRAIN, "dev": DEV, "test": TEST})
-    return source
+    Path("data/files").mkdir()
+    return Path("data/files")
 
 
 def write_moods(parts: dict[str, list[Example]]) -> None:
@@ -82,7 +81,6 @@ def test_both_splits_are_scored_and_the_test_split_does_not_choose_the_epoch(sou
     assert metrics["moods-test"]["full"]["accuracy"] == sum(right) / len(TEST)
     assert metrics["moods-test"]["full"]["validation_loss"] == pytest.approx(after.validation_loss, rel=1e-5)
     assert not Path("reports/curves/tasks/moods-test.csv").exists()
-    assert "loss_diverges" not in json.dumps(metrics["moods-test"].get("flags", {}))
     validated = (folder / PREDICTIONS).read_bytes(), (folder / LOSSES).read_bytes()
 
     swapped = [Example(example.text, None, 1 - example.label) for example in TEST]
@@ -98,26 +96,22 @@ def test_both_splits_are_scored_and_the_test_split_does_not_choose_the_epoch(sou
     assert "validation set, whose loss chose the epoch" in str(sections[0].blocks[1])
     assert "played no part in choosing the epoch" in str(sections[1].blocks[1])
     assert [task.name for task in judged(tasks)] == ["moods-test"]
-    *_, printed = predictions_section(read_params(), source, tasks, first=2).blocks
-    assert isinstance(printed, Fold)
+    printed: Any = predictions_section(read_params(), source, tasks, first=2).blocks[-1]
     assert printed.title == "moods, test set"
     (table,) = printed.blocks
-    assert isinstance(table, Table)
     assert list(table.header) == ["№", "text", "right", "Full", "majority class", "tf-idf"]
     assert [row[1] for row in table.rows] == [TEST[0].text, TEST[1].text]
 
 
 def test_baselines_are_fitted_to_the_models_training_examples(source: Path) -> None:
     _, details = run(source)
-    drawn = read_drawn(Path("predictions/moods/full/1"))
-    assert drawn is not None
+    drawn = read_drawn(Path("predictions/moods/full/1")) or []
     assert len(drawn) == 16
     for name in ("moods", "moods-test"):
         assert details[name]["notes"]["majority, tfidf"].startswith("fitted to 16 of 20 training examples")
     # Rows that were not drawn do not matter: replaced, they leave the figures as they are.
-    write_moods(
-        {"train": [example if place in drawn else Example("x y", None, 1) for place, example in enumerate(TRAIN)]}
-    )
+    others = [example if place in drawn else Example("x y", None, 1) for place, example in enumerate(TRAIN)]
+    write_moods({"train": others})
     evaluate.main()
     again = json.loads(evaluate.DETAILS.read_text())
     assert again["moods"]["baselines"] == details["moods"]["baselines"]
@@ -128,11 +122,9 @@ def test_a_task_without_a_test_split_does_not_mention_one(source: Path) -> None:
     assert not has_test(source, "moods")
     metrics, _ = run(source)
     assert list(metrics) == ["moods"]
-    assert {path.name for path in Path("predictions/moods/full/1").iterdir()} == {
-        "predictions.parquet", "losses.json", "updates.json", "drawn.json", ".SHA256SUMS"
-    }  # fmt: skip
-    (section,), _ = sections_of()
-    assert "test" not in str(section.blocks[:2])
+    written = {path.name for path in Path("predictions/moods/full/1").iterdir()}
+    assert written == {"predictions.parquet", "losses.json", "updates.json", "drawn.json", ".SHA256SUMS"}
+    assert "test" not in str(sections_of()[0][0].blocks[:2])
 
 
 def test_official_tasks_have_test_splits_by_name(source: Path) -> None:

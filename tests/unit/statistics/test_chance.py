@@ -1,7 +1,7 @@
 """A small run of the benchmark of chance: equal methods, intervals that hold the truth, models that have learned."""
 
-from importlib.util import module_from_spec, spec_from_file_location
-from types import ModuleType
+from runpy import run_path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,19 +9,11 @@ import pytest
 from retrace.statistics.intervals import resamples
 from tests.toy import ROOT
 
-
-@pytest.fixture(scope="module")
-def chance() -> ModuleType:
-    spec = spec_from_file_location("chance", ROOT / "benchmarks" / "chance.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+chance = SimpleNamespace(**run_path(str(ROOT / "benchmarks" / "chance.py")))
 
 
 @pytest.mark.parametrize(("seeds", "most"), [(1, 0.0), (2, 0.08), (3, 0.08)])
-def test_of_two_equal_methods_hardly_any_is_called_better(chance: ModuleType, seeds: int, most: float) -> None:
+def test_of_two_equal_methods_hardly_any_is_called_better(seeds: int, most: float) -> None:
     generator = np.random.default_rng(1)
     weights = np.concatenate(list(resamples(chance.EXAMPLES, 200, seed=0))) / chance.EXAMPLES
     named = [chance.names_a_method(generator, weights, seeds, 0.02) for _ in range(100)]
@@ -30,11 +22,11 @@ def test_of_two_equal_methods_hardly_any_is_called_better(chance: ModuleType, se
 
 @pytest.mark.parametrize("seeds", [2, 3, 5])
 @pytest.mark.parametrize("examples", [872, 20_000])
-def test_intervals_over_seeds_hold_the_truth(chance: ModuleType, seeds: int, examples: int) -> None:
+def test_intervals_over_seeds_hold_the_truth(seeds: int, examples: int) -> None:
     generator = np.random.default_rng(1)
     assert np.mean([chance.holds_the_truth(generator, examples, None, seeds, 0.02) for _ in range(200)]) >= 0.91
 
 
-def test_models_that_have_learned_are_not_flagged_and_others_are(chance: ModuleType) -> None:
+def test_models_that_have_learned_are_not_flagged_and_others_are() -> None:
     found = chance.flagged(4)
     assert found == {"sound": 4, "notices": {}, "learned_nothing": 1, "of_these_flagged": 1}

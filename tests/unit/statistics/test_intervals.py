@@ -2,45 +2,29 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest, norm
+from scipy.stats import binomtest
 
-from retrace.statistics.intervals import (
-    Scored,
-    Share,
-    Z,
-    centred_interval,
-    interval_of_examples,
-    intervals,
-    mean_of,
-    percentile_interval,
-    resample,
-    resamples,
-    whole_shares,
-    wilson_interval,
-    with_seeds,
-)  # fmt: skip
+from retrace.statistics import intervals as ci
 
 
 def test_a_resample_draws_as_many_examples_as_there_are_and_the_same_for_the_same_seed() -> None:
-    first, second = (np.concatenate(list(resamples(50, 300, seed=3))) for _ in range(2))
+    first, second = (np.concatenate(list(ci.resamples(50, 300, seed=3))) for _ in range(2))
     assert first.shape == (300, 50)
     assert set(first.sum(axis=1)) == {50}
     assert np.array_equal(first, second)
 
 
 def test_large_and_small_chunks_hold_the_same_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = np.concatenate(list(resamples(10, 40, seed=3)))
+    whole = np.concatenate(list(ci.resamples(10, 40, seed=3)))
     monkeypatch.setattr("retrace.statistics.intervals.CHUNK", 70)
-    assert np.array_equal(whole, np.concatenate(list(resamples(10, 40, seed=3))))
+    assert np.array_equal(whole, np.concatenate(list(ci.resamples(10, 40, seed=3))))
 
 
 def test_the_interval_of_a_mean_is_as_wide_as_the_normal_approximation_says() -> None:
     values = np.random.default_rng(1).normal(5, 2, size=400)
-    drawn = resample({"model": mean_of({"score": values})}, 400, 10_000, seed=1)["model"]["score"]
-    found = percentile_interval(drawn)
-    reach = 1.96 * values.std() / 20
-    assert found["low"] == pytest.approx(values.mean() - reach, abs=0.03)
-    assert found["high"] == pytest.approx(values.mean() + reach, abs=0.03)
+    drawn = ci.resample({"model": ci.mean_of({"score": values})}, 400, 10_000, seed=1)["model"]["score"]
+    middle, reach = values.mean(), 1.96 * values.std() / 20
+    assert ci.percentile_interval(drawn) == pytest.approx({"low": middle - reach, "high": middle + reach}, abs=0.03)
 
 
 @settings(deadline=None)
@@ -48,41 +32,36 @@ def test_the_interval_of_a_mean_is_as_wide_as_the_normal_approximation_says() ->
 def test_wilson_as_scipy_has_it(examples: int, right: int) -> None:
     right = min(right, examples)
     expected = binomtest(right, examples).proportion_ci(method="wilson")
-    found = wilson_interval(right / examples, examples)
-    assert found == {"low": pytest.approx(expected.low, abs=1e-12), "high": pytest.approx(expected.high, abs=1e-12)}
+    found = ci.wilson_interval(right / examples, examples)
+    assert found == pytest.approx({"low": expected.low, "high": expected.high}, abs=1e-12)
     assert 0 <= found["low"] <= right / examples <= found["high"] <= 1
 
 
 def test_a_share_between_two_counts_has_the_interval_between_theirs() -> None:
     """As a mean over seeds is."""
-    assert pytest.approx(norm.ppf(0.975)) == Z
-    below, between, above = (wilson_interval(right / 20, 20) for right in (7, 7.5, 8))
+    below, between, above = (ci.wilson_interval(right / 20, 20) for right in (7, 7.5, 8))
     assert all(below[end] < between[end] < above[end] for end in ("low", "high"))
 
 
 def test_of_no_example_and_of_one_nothing_is_known() -> None:
-    nothing = Share(np.zeros(4, bool), np.zeros(4, bool))
+    nothing = ci.Share(np.zeros(4, bool), np.zeros(4, bool))
     assert nothing.value == 0
-    found = interval_of_examples(0.0, [nothing], np.zeros(100), 4, (0.0, 1.0))
-    assert found == {"low": 0.0, "high": 1.0}
-    assert interval_of_examples(66.7, [], np.full(100, 66.7), 1, (0.0, 100.0)) == {"low": 0.0, "high": 100.0}
-    two = interval_of_examples(66.7, [], np.linspace(56.7, 76.7, 401), 2, (0.0, 100.0))
+    assert ci.interval_of_examples(0.0, [nothing], np.zeros(100), 4, (0.0, 1.0)) == {"low": 0.0, "high": 1.0}
+    assert ci.interval_of_examples(66.7, [], np.full(100, 66.7), 1, (0.0, 100.0)) == {"low": 0.0, "high": 100.0}
+    two = ci.interval_of_examples(66.7, [], np.linspace(56.7, 76.7, 401), 2, (0.0, 100.0))
     assert two == pytest.approx({"low": 66.7 - 9.5, "high": 66.7 + 9.5})
 
 
 def test_a_share_is_of_those_it_asks() -> None:
-    asked = np.arange(100) < 40
-    share = Share(np.arange(100) < 20, asked)
-    found = interval_of_examples(50.0, [share], np.full(100, 50.0), 100, (0.0, 100.0))
-    expected = wilson_interval(0.5, 40)
-    assert found == {end: pytest.approx(100 * at) for end, at in expected.items()}
+    share = ci.Share(np.arange(100) < 20, np.arange(100) < 40)
+    found = ci.interval_of_examples(50.0, [share], np.full(100, 50.0), 100, (0.0, 100.0))
+    assert found == pytest.approx({end: 100 * at for end, at in ci.wilson_interval(0.5, 40).items()})
 
 
 def test_a_figure_that_is_higher_in_resamples_stays_in_its_interval() -> None:
-    found = centred_interval(0.01, np.random.default_rng(1).normal(0.03, 0.005, 4000), (0.0, 1.0))
-    assert found["low"] == pytest.approx(0.01 - 1.96 * 0.005, abs=5e-4)
-    assert found["high"] == pytest.approx(0.01 + 1.96 * 0.005, abs=5e-4)
-    assert centred_interval(0.001, np.array([0.02, 0.03, 0.04]), (0.0, 1.0))["low"] == 0.0
+    found = ci.centred_interval(0.01, np.random.default_rng(1).normal(0.03, 0.005, 4000), (0.0, 1.0))
+    assert found == pytest.approx({"low": 0.01 - 1.96 * 0.005, "high": 0.01 + 1.96 * 0.005}, abs=5e-4)
+    assert ci.centred_interval(0.001, np.array([0.02, 0.03, 0.04]), (0.0, 1.0))["low"] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -90,36 +69,33 @@ def test_a_figure_that_is_higher_in_resamples_stays_in_its_interval() -> None:
     [(1.0, (0.0, 1.0)), (0.0, (0.0, 100.0)), (100.0, (0.0, 100.0)), (-1.0, (-1.0, 1.0)), (1.0, (-1.0, 1.0))],
 )
 def test_a_figure_at_the_end_of_its_scale_is_not_said_to_be_certain(value: float, ends: tuple[float, float]) -> None:
-    found = interval_of_examples(value, [], np.full(100, value), 60, ends)
+    found = ci.interval_of_examples(value, [], np.full(100, value), 60, ends)
     assert ends[0] <= found["low"] <= value <= found["high"] <= ends[1]
     assert 0.05 < (found["high"] - found["low"]) / (ends[1] - ends[0]) < 0.07
 
 
 def test_a_figure_that_no_resample_changes_is_not_said_to_be_certain() -> None:
     """As where every answer has one word too many: F1 80 for each of 30 questions."""
-    expected = {end: 100 * at for end, at in wilson_interval(0.8, 30).items()}
-    assert interval_of_examples(80.0, [], np.full(100, 80.0), 30, (0.0, 100.0)) == pytest.approx(expected)
-    unbounded = interval_of_examples(3.0, [], np.full(100, 3.0), 30, (0.0, np.inf))
-    assert unbounded == {"low": 3.0, "high": 3.0}
+    expected = {end: 100 * at for end, at in ci.wilson_interval(0.8, 30).items()}
+    assert ci.interval_of_examples(80.0, [], np.full(100, 80.0), 30, (0.0, 100.0)) == pytest.approx(expected)
+    assert ci.interval_of_examples(3.0, [], np.full(100, 3.0), 30, (0.0, np.inf)) == {"low": 3.0, "high": 3.0}
 
 
 def test_a_resample_that_lacks_a_class_makes_a_figure_no_surer() -> None:
-    drawn = np.ones(1000)
-    drawn[0] = 0.0
-    assert interval_of_examples(1.0, [], drawn, 6, (0.0, 1.0)) == pytest.approx(wilson_interval(1.0, 6))
-    drawn[:600] = 0.0  # as Matthews' correlation of two texts: the median resample lacks a class
-    assert interval_of_examples(1.0, [], drawn, 2, (0.0, 1.0)) == pytest.approx(wilson_interval(1.0, 2))
+    for lacking, examples in ((1, 6), (600, 2)):  # the latter as Matthews' correlation of two texts
+        drawn = (np.arange(1000) >= lacking).astype(float)
+        found = ci.interval_of_examples(1.0, [], drawn, examples, (0.0, 1.0))
+        assert found == pytest.approx(ci.wilson_interval(1.0, examples))
 
 
 def test_seeds_add_to_the_interval_as_student_has_them_alone() -> None:
-    by_seed = [0.8, 0.6, 0.7]
-    alone = with_seeds({"low": 0.7, "high": 0.7}, by_seed, (0.0, 1.0))
-    reach = 4.302652729911275 * 0.1 / np.sqrt(3)
-    assert alone == pytest.approx({"low": 0.7 - reach, "high": 0.7 + reach})
-    both = with_seeds({"low": 0.7 - 0.1, "high": 0.7 + 0.05}, by_seed, (0.0, 1.0))
-    assert both == pytest.approx({"low": 0.7 - np.hypot(reach, 0.1), "high": 0.7 + np.hypot(reach, 0.05)})
-    of_examples = {"low": 0.6, "high": 0.8}
-    assert with_seeds(of_examples, [0.7, 0.7], (0.0, 1.0)) == pytest.approx(of_examples)
+    for below, above, by_seed, seeds in (
+        (0.0, 0.0, [0.8, 0.6, 0.7], 4.302652729911275 * 0.1 / np.sqrt(3)),
+        (0.1, 0.05, [0.8, 0.6, 0.7], 4.302652729911275 * 0.1 / np.sqrt(3)),
+        (0.1, 0.1, [0.7, 0.7], 0.0),
+    ):
+        found = ci.with_seeds({"low": 0.7 - below, "high": 0.7 + above}, by_seed, (0.0, 1.0))
+        assert found == pytest.approx({"low": 0.7 - np.hypot(seeds, below), "high": 0.7 + np.hypot(seeds, above)})
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
@@ -128,59 +104,47 @@ def test_the_interval_of_a_method_is_of_its_examples_and_its_seeds(seeds: int) -
     models = []
     for right in (80, 90, 85)[:seeds]:
         drawn = {"accuracy": np.full(100, right / 100), "score": right + np.linspace(-2, 2, 401)}
-        share = Share.among_all(np.arange(100) < right)
+        share = ci.Share.among_all(np.arange(100) < right)
         figures, ends = {"accuracy": share.value, "score": float(right)}, {"accuracy": (0.0, 1.0)}
-        models.append(Scored(figures, drawn, {"accuracy": share}, {"score": 100}, ends=ends))
-    found = intervals(models)
-    middle = 80 if seeds == 1 else 85
-    wilson = binomtest(middle, 100).proportion_ci(method="wilson")
-    alone = {"accuracy": (wilson.low, wilson.high), "score": (middle - 1.9, middle + 1.9)}
-    if seeds == 1:
-        assert {name: tuple(of.values()) for name, of in found.items()} == {
-            name: pytest.approx(ends) for name, ends in alone.items()
-        }
-        return
-    student = 4.302653 * 5 / np.sqrt(3)  # of 80, 90 and 85, whose standard deviation is 5
-    for name, scale in (("accuracy", 100), ("score", 1)):
-        assert (found[name]["low_examples"], found[name]["high_examples"]) == pytest.approx(alone[name])
-        below, above = (np.hypot(middle / scale - end, student / scale) for end in alone[name])
-        assert (found[name]["low"], found[name]["high"]) == pytest.approx(
-            (middle / scale - below, middle / scale + above)
-        )
+        models.append(ci.Scored(figures, drawn, {"accuracy": share}, {"score": 100}, ends=ends))
+    found, middle = ci.intervals(models), np.mean((80, 90, 85)[:seeds])
+    wilson = binomtest(int(middle), 100).proportion_ci(method="wilson")
+    student = 4.302653 * 5 / np.sqrt(3) if seeds == 3 else 0  # of 80, 90 and 85, whose standard deviation is 5
+    for name, scale, alone in (("accuracy", 100, wilson), ("score", 1, (middle - 1.9, middle + 1.9))):
+        below, above = (np.hypot(middle / scale - end, student / scale) for end in alone)
+        expected = {"low": middle / scale - below, "high": middle / scale + above}
+        if seeds == 3:
+            expected |= {"low_examples": alone[0], "high_examples": alone[1]}
+        assert found[name] == pytest.approx(expected)
 
 
 def test_a_figure_that_is_no_share_in_one_seed_is_none_in_the_mean() -> None:
-    share = Share.among_all(np.arange(10) < 5)
+    share = ci.Share.among_all(np.arange(10) < 5)
     drawn, ends = {"f1": np.linspace(0.4, 0.6, 101)}, {"f1": (0.0, 1.0)}
-    models = [Scored({"f1": 0.5}, drawn, of, {"f1": 10}, ends=ends) for of in ({"f1": share}, {})]
-    found = intervals(models)["f1"]
+    found = ci.intervals([ci.Scored({"f1": 0.5}, drawn, of, {"f1": 10}, ends=ends) for of in ({"f1": share}, {})])["f1"]
     assert (found["low_examples"], found["high_examples"]) == pytest.approx((0.405, 0.595))
 
 
 def test_means_that_are_shares_are_those_of_zeros_and_ones_among_the_asked() -> None:
     among = np.array([True, True, True, False])
     columns = {"exact": np.array([1.0, 0.0, 1.0, 0.5]), "f1": np.array([1.0, 0.5, 1.0, 1.0])}
-    (share,) = whole_shares(columns, among).values()
+    (share,) = ci.whole_shares(columns, among).values()
     assert (share.hits.tolist(), share.value) == ([True, False, True, False], 2 / 3)
     assert share.among.tolist() == among.tolist()
 
 
+POINTS = st.lists(st.sampled_from([0.0, 0.25, 1.0]), min_size=5, max_size=5)  # of five examples
+
+
 @settings(deadline=None)
-@given(
-    st.lists(st.lists(st.sampled_from([0.0, 0.25, 1.0]), min_size=5, max_size=5), min_size=1, max_size=4),
-    st.booleans(),
-    st.floats(-0.2, 0.2),
-)
-def test_every_interval_holds_its_figure_and_keeps_to_its_scale(
-    scored: list[list[float]], is_share: bool, shift: float
-) -> None:
-    rows = np.array(scored)
-    ends = (0.0, 100.0)
-    shares = [Share.among_all(row == 1) for row in rows] if is_share else []
+@given(st.lists(POINTS, min_size=1, max_size=4), st.booleans(), st.floats(-0.2, 0.2))
+def test_intervals_hold_their_figure_within_its_scale(scored: list[list[float]], is_share: bool, shift: float) -> None:
+    rows, ends = np.array(scored), (0.0, 100.0)
+    shares = [ci.Share.among_all(row == 1) for row in rows] if is_share else []
     by_seed = [100 * (share.value if is_share else row.mean()) for share, row in zip(shares or rows, rows, strict=True)]
-    weights = np.concatenate(list(resamples(5, 60, 1)))
+    weights = np.concatenate(list(ci.resamples(5, 60, 1)))
     drawn = np.mean([100 * (weights @ row / 5 + shift) for row in rows], axis=0)
     middle = float(np.mean(by_seed))
-    found = interval_of_examples(middle, shares, drawn, 5, ends)
-    for interval in (found, with_seeds(found, by_seed, ends) if len(by_seed) > 1 else found):
+    found = ci.interval_of_examples(middle, shares, drawn, 5, ends)
+    for interval in (found, ci.with_seeds(found, by_seed, ends) if len(by_seed) > 1 else found):
         assert ends[0] <= interval["low"] <= middle <= interval["high"] <= ends[1]

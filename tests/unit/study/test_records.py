@@ -12,8 +12,9 @@ from scipy.stats import ttest_ind
 from retrace.cli import study
 from retrace.core.errors import InputError
 from retrace.core.files import read_json, write_json
-from retrace.study.records import Entry, add_entry, read_entry, read_records, records_page, standings
-from tests.commands import refused, retrace
+from retrace.perplexity.measures import UNITS
+from retrace.study.records import Entry, Standing, add_entry, read_entry, read_records, records_page, standings
+from tests.commands import Done, refused, retrace
 from tests.study import method_of
 from tests.toy import ROOT, copy_project
 
@@ -52,51 +53,40 @@ def test_what_chance_explains_is_no_record_and_the_next_run_meets_the_best() -> 
 
 def test_where_no_seed_differs_there_is_no_p_and_no_record() -> None:
     found = standings([_entry(sst2=(0.8,) * 3), _entry(OTHER, sst2=(0.9,) * 3)])[1]["sst2"]
-    assert (found.p, found.said, found.is_record) == (
-        None,
-        "not tested, as the seeds of both runs do not differ",
-        False,
-    )
+    assert found == Standing(0, None, "not tested, as the seeds of both runs do not differ", False)
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
+def test_what_is_wrong_in_the_file_is_one_line(tmp_path: Path) -> None:
+    good = dict.fromkeys(("date", "machine", "time", "change", "command"), "text") | {"commit": COMMIT, "figures": GOOD}
+    path = tmp_path / "records.yaml"
+    for value, message in (
         ({"commit": "main"}, "entries[0].commit: 'main' is not allowed; expected the 40 hexadecimal digits"),
         ({"figures": {"sst2": {1: 0.8}}}, "entries[0].figures: ['sst2'] is not allowed; expected sst2, squad, perpl"),
-        ({"figures": BASE}, "entries[0].figures.sst2"),
         ({"figures": GOOD | {"squad": {1: 50.0, 2: 51.0}}}, "entries[0].figures.squad: {1: 50.0, 2: 51.0} is not"),
-    ],
-)
-def test_what_is_wrong_in_the_file_is_one_line(tmp_path: Path, value: dict[str, Any], message: str) -> None:
-    good = {"commit": COMMIT, "date": "2026-11-22", "machine": "m", "time": "t", "change": "c", "command": "r",
-            "figures": GOOD}  # fmt: skip
-    path = tmp_path / "records.yaml"
-    YAML().dump({"entries": [good | value]}, path)
-    with pytest.raises(InputError, match=f"^{re.escape(f'{path}: {message}')}[^\n]*$"):
-        read_records(path)
+    ):
+        YAML().dump({"entries": [good | value]}, path)
+        with pytest.raises(InputError, match=f"^{re.escape(f'{path}: {message}')}[^\n]*$"):
+            read_records(path)
 
 
-def _finish(folder: Path, seed: int, small: bool = False, **changes: Any) -> None:
+def _finish(folder: Path, seed: int, **changes: Any) -> None:
     """Write what a finished run leaves, whose accuracy is 0.8 and a hundredth of its seed."""
-    values = {"commit": COMMIT, "changed": [], "seconds": 60.0, "methods": ["full"]} | changes
+    values = {"commit": COMMIT, "changed": [], "seconds": 60.0, "methods": ["full"], "small": False} | changes
     tasks = {}
     for task, figure, start in (("sst2", "accuracy", 0.8), ("squad", "f1", 50.0)):
         trial = {"epoch": 1, "figures": {figure: start + seed / 100}, "intervals": {}, "before": {}}
         methods = {method: method_of({}, {str(seed): trial}, {}, {}) for method in values["methods"]}
         tasks[task] = {"headlines": [figure], "legend": {}, "baselines": {}, "comparisons": [], "methods": methods}
     record = {"seconds": values["seconds"], "origin": ORIGIN}
-    units = {"perplexity_per_token": values.get("perplexity", 20.0 + seed), "perplexity_per_word": 1.0,
-             "bits_per_byte": 1.0}  # fmt: skip
-    files = {
+    units = dict.fromkeys(UNITS, 1.0) | {"perplexity_per_token": values.get("perplexity", 20.0 + seed)}
+    runs = ("pretrain", "stages/evaluate", f"sst2/full/{seed}", f"squad/full/{seed}")
+    files = {f"runs/{run}": record for run in runs} | {
         "runs/sst2/lora/1": record | {"seconds": 1e6},  # of a method that is no longer listed
-        **{f"runs/{run}": record for run in ("pretrain", "stages/evaluate")},
-        **{f"runs/{task}/full/{seed}": record for task in tasks},
         "scores": tasks,
         "perplexity-details": {"valid": {"masked": units, "beats_unigram": True, "flags": {}}},
-        "study": {"title": "T", "source": "S", "small": small, "tables": {}},
+        "study": {"title": "T", "source": "S", "small": values["small"], "tables": {}},
         "origin": {"commit": values["commit"], "changed": values["changed"], "seed": seed},
-    }
+    }  # fmt: skip
     for name, content in files.items():
         write_json(folder / f"reports/{name}.json", content)
 
@@ -135,14 +125,13 @@ def test_a_run_that_is_no_evidence_is_refused_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=r"^two-cores was not run to its end: run$"):
-        read_entry("two-cores", "", {"run": Path()})
-    runs = _finish_three(Path(), **changes)
     with pytest.raises(InputError, match=f"^{re.escape(message)}"):
-        read_entry("two-cores", "", runs)
+        read_entry("two-cores", "", _finish_three(Path(), **changes))
 
 
-def test_two_seeds_are_too_few(tmp_path: Path) -> None:
+def test_runs_that_are_unfinished_or_of_two_seeds_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^two-cores was not run to its end: run$"):
+        read_entry("two-cores", "", {"run": tmp_path})
     runs = _finish_three(tmp_path)
     del runs["run --seed 1"]
     with pytest.raises(InputError, match=r"^two-cores: 2 seeds are too few; expected 3 or more$"):
@@ -151,11 +140,12 @@ def test_two_seeds_are_too_few(tmp_path: Path) -> None:
 
 def test_an_entry_is_added_behind_the_others_whose_comments_stay(tmp_path: Path) -> None:
     path = tmp_path / "records.yaml"
-    add_entry(path, _entry())
+    entries = _entry(), _entry(OTHER, sst2=(0.9, 0.91, 0.92))
+    add_entry(path, entries[0])
     path.write_text("# Runs.\n" + path.read_text())
-    add_entry(path, _entry(OTHER, sst2=(0.9, 0.91, 0.92)))
+    add_entry(path, entries[1])
     assert path.read_text().startswith("# Runs.\n")
-    assert read_records(path) == (_entry(), _entry(OTHER, sst2=(0.9, 0.91, 0.92)))
+    assert read_records(path) == entries
     with pytest.raises(InputError, match=f"records.yaml: a run of commit {OTHER} is there already$"):
         add_entry(path, _entry(OTHER))
 
@@ -176,26 +166,20 @@ def test_a_run_is_recorded_by_the_commit_that_it_began_at(tmp_path: Path, monkey
     monkeypatch.setattr(study, "run_dvc", run_by_hand)
     monkeypatch.setattr(study, "RETRACE", ("true",))
     monkeypatch.chdir(project.folder)
-    for _ in range(2):  # the second finds the first one's reports
-        assert retrace("study", "run", "two-cores").code == 0
-    origin = read_json(project.folder / "studies/two-cores/reports/origin.json")
-    assert origin == {"commit": commit, "changed": [], "seed": 1}
-    for seed in (1, 2, 3):
-        assert retrace("study", "run", "two-cores", "--seed", seed).code == 0
+    for seed in ([], [], ["--seed", 1], ["--seed", 2], ["--seed", 3]):  # the second finds the first one's reports
+        assert retrace("study", "run", "two-cores", *seed).code == 0
+    origin = {"commit": commit, "changed": [], "seed": 1}
+    assert read_json(project.folder / "studies/two-cores/reports/origin.json") == origin
     (project.folder / "retrace/methods/new.py").write_text("")
     assert retrace("study", "run", "two-cores", "--seed", 7).code == 0
     seventh = project.folder / ".retrace/studies/two-cores-seed-7"
-    assert read_json(seventh / "reports/origin.json") == {
-        "commit": commit, "changed": ["retrace/methods/new.py"], "seed": 7
-    }  # fmt: skip
+    changed = origin | {"changed": ["retrace/methods/new.py"], "seed": 7}
+    assert read_json(seventh / "reports/origin.json") == changed
     params = YAML(typ="safe").load(seventh / "params.yaml")
     assert (params["seed"], params["finetune"]["seeds"]) == (7, [7])
     done = retrace("study", "record", "two-cores", 1, 2, 3, "--change", "A | pipe.")
-    assert (done.code, done.err) == (0, "")
-    assert (
-        done.out
-        == f"added to {project.folder}/studies/two-cores/records.yaml; the page: retrace records > docs/records.md\n"
-    )
+    file = f"{project.folder}/studies/two-cores/records.yaml"
+    assert done == Done(0, f"added to {file}; the page: retrace records > docs/records.md\n", "")
     assert "\nA \\| pipe.\n" in records_page(project.folder)
 
 

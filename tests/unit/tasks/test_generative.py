@@ -1,12 +1,12 @@
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from torch import Tensor
-from transformers import LlamaForCausalLM
+from torch.nn import functional
 
 from retrace.core.errors import InputError
 from retrace.core.settings import build
@@ -17,29 +17,16 @@ from retrace.models.heads import make_model, read_model
 from retrace.tasks.question_answering.generative import UNASKED, GenerativeTask, Generator
 from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.training.settings import OptimizerSettings
-from tests.tiny import (
-    MASKED_FAMILIES,
-    tiny_answers,
-    tiny_config,
-    tiny_device,
-    tiny_pretrained,
-    tiny_questions,
-    tiny_tokenizer,
-)
+from tests.tiny import tiny_answers, tiny_config, tiny_device, tiny_pretrained, tiny_questions, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 GUILD = "The guild of weavers was founded by Ada Lund in the year 1601."
 RIVER = "The river of the town was the Thorndel, which nobody doubts."
-BY_HEART = {
-    "who founded the guild?": "Ada Lund", "when?": "1601", "of whom was the guild?": "weavers",
-    "was it full?": "", "what was it?": "The guild of weavers",
-}  # fmt: skip
+BY_HEART = {"who founded it?": "Ada Lund", "when?": "1601", "was it full?": "", "what was it?": "The guild of weavers"}
 
 
-def _task(
-    folder: Path, asked: dict[str, str], max_length: int = 64, context: str = GUILD, **settings: Any
-) -> GenerativeTask:
-    reading = tiny_answers(max_length, answers="generative", max_answer_length=8).model_copy(update=settings)
+def _task(folder: Path, asked: dict[str, str], context: str = GUILD, **settings: Any) -> GenerativeTask:
+    reading = tiny_answers(64, answers="generative", max_answer_length=8).model_copy(update=settings)
     return GenerativeTask("squad", tiny_questions(folder, context, asked), TOKENIZER, reading)
 
 
@@ -87,13 +74,10 @@ def test_the_loss_is_that_of_the_targets_alone(tmp_path: Path) -> None:
     task = _task(tmp_path, {"who?": "Ada Lund", "why?": ""})
     batch, model = task.collate(task.examples("train")), _model(task)
     loss = task.loss(task.scores(model, batch), batch)
-    expected = 0.0
-    with torch.no_grad():
-        for ids, labels in zip(batch["ids"], batch["labels"], strict=True):
-            logs = model.body(ids[None]).logits[0].log_softmax(-1)  # pyright: ignore[reportCallIssue]
-            expected -= sum(logs[at, label].item() for at, label in enumerate(labels.tolist()) if label != UNASKED)
+    logits: Tensor = cast(Any, model).body(batch["ids"]).logits
+    expected = functional.cross_entropy(logits.mT, batch["labels"], ignore_index=UNASKED, reduction="sum")
     assert sum(map(task.targets, task.examples("train"))) == len(_tokens("Ada Lund")) + 2
-    assert loss.item() == pytest.approx(expected, rel=1e-5)
+    torch.testing.assert_close(loss, expected)
     loss.backward()
     assert all(weight.grad is not None and weight.grad.any() for weight in model.parameters())
 
@@ -102,18 +86,17 @@ def test_the_loss_is_that_of_the_targets_alone(tmp_path: Path) -> None:
 def test_long_passages_are_cut_to_what_fits(tmp_path: Path, max_length: int) -> None:
     asked = {"nobody doubts the river?": "Thorndel", "what was founded?": "1601", "why did nobody?": ""}
     context = " ".join([GUILD, *["Although the ale was stale, the hall was full."] * 3, RIVER])
-    task = _task(tmp_path, asked, max_length, context, doc_stride=4)
+    task = _task(tmp_path, asked, context, max_length=max_length, doc_stride=4)
     for part in ("train", "dev"):
         examples = task.examples(part)
         assert [example.window.question.id for example in examples] == list(asked)
         assert all(len(example.ids) + 8 <= max_length for example in examples)
     river, founded, nobody = task.examples("train")
-    assert river.window.start
-    assert founded.window.start
+    assert 0 not in (river.window.start, founded.window.start)
     assert "nobody" in _part(nobody)
-    river, founded, _ = task.examples("dev")
-    assert "doubts" in _part(river), "the window with most of the question's words"
-    assert "founded" in _part(founded)
+    river, founded, _ = map(_part, task.examples("dev"))
+    assert "doubts" in river, "the window with most of the question's words"
+    assert "founded" in founded
 
 
 def _part(example: Any) -> str:
@@ -121,24 +104,21 @@ def _part(example: Any) -> str:
     return example.window.question.context[spans[0, 0] : spans[-1, 1]]
 
 
-def _row(task: GenerativeTask, text: str, score: float = -1.0, null_score: float = -2.0) -> dict[str, Any]:
-    end = TOKENIZER.token_to_id("[SEP]")
-    ids = [*_tokens(text), *[end] * 8][:8]
-    (row,) = task.rows(task.examples("dev"), [np.array([-3.0, score, null_score, *ids], dtype=np.float32)])
-    return row
+def _answer(task: GenerativeTask, text: str) -> tuple[str, int | None]:
+    """How a generated text is spelt, and where it starts in the passage."""
+    ids = [*_tokens(text), *[TOKENIZER.token_to_id("[SEP]")] * 8][:8]
+    (row,) = task.rows(task.examples("dev"), [np.array([-3.0, -1.0, -2.0, *ids], dtype=np.float32)])
+    return row["text"], row["start"]
 
 
 def test_answers_that_occur_in_the_passage_are_spelt_as_there(tmp_path: Path) -> None:
     task = _task(tmp_path, {"who?": ""}, context="Ada Lund's hall was the 3.16 hall of the Thorndel.", max_length=80)
-    assert _row(task, "ada lund's")["text"] == "Ada Lund's"
-    assert [_row(task, text)["start"] for text in ("ada lund's", "the 3.16", "the hall", "")] == [0, 20, None, None]
+    found = [_answer(task, text) for text in ("ada lund's", "the 3.16", "the hall", "")]
+    assert found == [("Ada Lund's", 0), ("the 3.16", 20), ("the hall", None), ("", None)]
     assert TOKENIZER.decode(_tokens("3.16")) != "3.16"
-    assert _row(task, "the 3.16")["text"] == "the 3.16"
-    assert _row(task, "the hall")["text"] == "the hall"
-    assert _row(task, "the hall of the Thorndel which")["text"].startswith("the hall of the th")
-    assert _row(task, "")["text"] == ""
+    assert _answer(task, "the hall of the Thorndel which")[0].startswith("the hall of the th")
     whole = _task(tmp_path / "whole", {"who?": ""}, context="3.16")
-    assert _row(whole, "3.16")["text"] == "3.16", "the answer is the whole passage"
+    assert _answer(whole, "3.16") == ("3.16", 0), "the answer is the whole passage"
 
 
 def test_a_tiny_model_learns_questions_by_heart(tmp_path: Path) -> None:
@@ -153,21 +133,14 @@ def test_a_tiny_model_learns_questions_by_heart(tmp_path: Path) -> None:
     assert [row["id"] for row in last if row["null_score"] > np.log(0.5)] == ["was it full?"]
 
 
-@pytest.mark.parametrize("family", MASKED_FAMILIES)
-def test_masked_families_cannot_generate(tmp_path: Path, family: str) -> None:
-    base, reading = (
-        tiny_pretrained(tmp_path, family),
-        tiny_answers(64, answers="generative"),
-    )
-    message = f"news.answers: generative is not allowed with family: {family}; expected one of llama"
-    with pytest.raises(InputError, match=message):
+def test_a_masked_family_cannot_generate(tmp_path: Path) -> None:
+    base, reading = tiny_pretrained(tmp_path, "bert"), tiny_answers(64, answers="generative")
+    with pytest.raises(InputError, match=r"news.answers: generative is not allowed with family: bert; expected one of"):
         GenerativeTask.read("news", tmp_path, base, reading)
 
 
 def test_answers_that_leave_nothing_to_read_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"squad\.max_answer_length: 50 is not allowed; of squad\.max_length \(64\) it leaves"
-    ):
+    with pytest.raises(InputError, match=r"squad\.max_answer_length: 50 is not allowed; of squad\.max_length \(64\)"):
         _task(tmp_path, BY_HEART, max_answer_length=50)
 
 
@@ -181,12 +154,12 @@ NEVER, PAD, MOST = 4, 0, 8
 PROMPTS = ([2, 20, 21, 22, 23], [2, 30], [2, 41, 42, 43, 44, 45, 46, 47, 48], [2, 50, 51])
 
 
-def _writer(spread: float = 0.3) -> Generator:
+def _writer() -> Generator:
     """A random model whose next tokens differ clearly."""
     body = make_model("language_model", tiny_config("llama", tiny_tokenizer()), 0, "eager")
     for weight in body.parameters():
         if weight.ndim == 2:
-            torch.nn.init.normal_(weight, std=spread, generator=torch.Generator().manual_seed(weight.numel()))
+            torch.nn.init.normal_(weight, std=0.3, generator=torch.Generator().manual_seed(weight.numel()))
     return Generator(body).eval()
 
 
@@ -194,21 +167,19 @@ def _writer(spread: float = 0.3) -> Generator:
 def _write(writer: Generator, *prompts: list[int], end: int = NEVER) -> Tensor:
     width = max(map(len, prompts))
     ids = torch.tensor([[PAD] * (width - len(prompt)) + prompt for prompt in prompts])
-    mask = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts])
-    return writer.generate(ids, mask, MOST, end)
+    return writer.generate(ids, ids.ne(PAD).long(), MOST, end)
 
 
 @torch.no_grad()
 def _step_by_step(writer: Generator, prompt: list[int], end: int) -> tuple[list[int], float, float]:
     """The likeliest token after each prefix, which is read anew each time; its log-probabilities, and the end's."""
-    ids, total, null = list(prompt), 0.0, None
+    ids, total, nulls = list(prompt), 0.0, []
     while len(ids) < len(prompt) + MOST and end not in ids[len(prompt) :]:
         logs: Tensor = writer.body(torch.tensor([ids])).logits[0, -1].log_softmax(-1)
-        null = logs[end].item() if null is None else null
+        nulls.append(logs[end].item())
         ids.append(int(logs.argmax()))
         total += logs.max().item()
-    assert null is not None
-    return ids[len(prompt) :], total, null
+    return ids[len(prompt) :], total, nulls[0]
 
 
 @pytest.mark.parametrize("place", [None, 0, 2, 7])
@@ -233,6 +204,5 @@ def test_sampling_settings_of_the_checkpoint_are_ignored(tmp_path: Path) -> None
     writer.body.generation_config.update(repetition_penalty=50.0, no_repeat_ngram_size=1, min_length=6)
     writer.save_pretrained(tmp_path)
     again = Generator(read_model("language_model", tmp_path, 0, "eager")).eval()
-    assert isinstance(again.body, LlamaForCausalLM)
-    assert again.body.generation_config.temperature == 9.0
+    assert cast(Any, again.body).generation_config.temperature == 9.0
     assert torch.equal(_write(again, *PROMPTS), greedy)

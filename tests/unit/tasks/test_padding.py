@@ -19,12 +19,16 @@ CONTEXT = "The guild of weavers was founded by Ada Lund in the year 1601."
 ASKED = {"who?": "Ada Lund", "in the year of the guild?": "1601", "what was it that was founded by Ada Lund?": ""}
 
 
-def _task(name: str, folder: Path, family: str) -> Task[Any]:
+def _started(name: str, folder: Path, family: str, attention: str) -> tuple[Task[Any], torch.nn.Module, list[Any]]:
+    """A task, its model, and its examples, which are of several lengths."""
     config = tiny_config(family, TOKENIZER)
     if name == "squad":
-        return ExtractiveTask("squad", tiny_questions(folder, CONTEXT, ASKED), TOKENIZER, tiny_answers(60))
-    source, causal = tiny_sentences(folder, ["sentence\tlabel", *TEXTS]), objective_of(config) == "causal"
-    return Classification("sst2", source, TOKENIZER, 32, takes_segments(config), causal)
+        task = ExtractiveTask("squad", tiny_questions(folder, CONTEXT, ASKED), TOKENIZER, tiny_answers(60))
+    else:
+        source, causal = tiny_sentences(folder, ["sentence\tlabel", *TEXTS]), objective_of(config) == "causal"
+        task = Classification("sst2", source, TOKENIZER, 32, takes_segments(config), causal)
+    body: Any = make_model(task.head, config, 0, attention, task.classes)
+    return task, task.wrap(body), task.examples("dev")
 
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa", "lean"])
@@ -33,10 +37,8 @@ def _task(name: str, folder: Path, family: str) -> Task[Any]:
 @torch.no_grad()
 def test_padding_changes_no_score(tmp_path: Path, name: str, family: str, attention: str) -> None:
     """A batch of one has no padding."""
-    task = _task(name, tmp_path, family)
-    body: Any = make_model(task.head, tiny_config(family, TOKENIZER), 0, attention, task.classes)
-    model, examples = task.wrap(body).eval(), task.examples("dev")
-    together = task.scores(model, task.collate(examples))
+    task, model, examples = _started(name, tmp_path, family, attention)
+    together = task.scores(model.eval(), task.collate(examples))
     for example, row in zip(examples, together, strict=True):
         (alone,) = task.scores(model, task.collate([example]))
         torch.testing.assert_close(row[: len(alone)], alone, atol=1e-5, rtol=1e-5)
@@ -45,26 +47,20 @@ def test_padding_changes_no_score(tmp_path: Path, name: str, family: str, attent
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("name", ["sst2", "squad"])
-def test_attention_gets_a_mask_only_if_a_token_would_see_padding(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, family: str
-) -> None:
+def test_attention_gets_a_mask_only_if_a_token_would_see_padding(tmp_path: Path, monkeypatch, name, family) -> None:
     """Without one the kernels for it are faster; and nobody looks at the mask's values."""
-    found: list[bool] = []
-    attend = torch.nn.functional.scaled_dot_product_attention
+    found, attend = list[bool](), torch.nn.functional.scaled_dot_product_attention
 
     def spy(*given: Any, **named: Any) -> torch.Tensor:
         found.append(named.get("attn_mask") is not None)
         return attend(*given, **named)
 
     monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", spy)
-    task = _task(name, tmp_path, family)
-    body: Any = make_model(task.head, tiny_config(family, TOKENIZER), 0, "sdpa", task.classes)
-    model, examples = task.wrap(body).train(), task.examples("dev")
+    task, model, examples = _started(name, tmp_path, family, "sdpa")
     for chosen, is_masked in ((examples, family != "llama"), (examples[:1] * 2, False)):
         found.clear()
         batch = task.collate(chosen)
         with Dispatched() as dispatched:
-            scores = task.scores(model, batch)
+            task.scores(model.train(), batch)
         assert set(found) == {is_masked}
         assert dispatched.waits.total() == 0
-        assert len(scores) == len(chosen)

@@ -1,14 +1,16 @@
 """A run that is cut off anywhere goes on from its last state to the same bytes."""
 
+import io
 import itertools
 import os
 import re
 import shutil
 import signal
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -37,7 +39,15 @@ def _fail() -> None:
     raise CutOffError
 
 
-def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple[dict[str, torch.Tensor], list[Any]]:
+class Done(NamedTuple):
+    """What a run ended with."""
+
+    weights: dict[str, torch.Tensor]
+    journal: list[Any]
+    said: list[str]
+
+
+def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> Done:
     """Train with dropout from the newest state; `action` comes before the update number `at` of this part."""
     device = tiny_device()
     config = make_config("modernbert", MODEL.model_copy(update={"dropout": 0.1}), VOCABULARY)
@@ -59,12 +69,19 @@ def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple
         return [epoch.number, epoch.loss, loss]
 
     try:
-        speed = train(run, after_epoch)
+        with redirect_stdout(io.StringIO()) as said:
+            speed = train(run, after_epoch)
         checkpointer.remove()
     finally:
         checkpointer.close()
     found = {**model.state_dict(), **{f"kept {name}": value for name, value in run.kept.items()}}
-    return found, [*run.journal, speed.points]
+    return Done(found, [*run.journal, speed.points], said.getvalue().splitlines())
+
+
+def _cut_off(at: int) -> None:
+    """Train until the power fails before this update of this part."""
+    with pytest.raises(CutOffError):
+        _run(at)
 
 
 @pytest.fixture(autouse=True)
@@ -77,136 +94,83 @@ def _saved(root: Path) -> list[Path]:
     return sorted(path for path in root.glob(".retrace/states/*/*") if path.name.isdigit())
 
 
-def _same(one: tuple[dict[str, torch.Tensor], list[Any]], two: tuple[dict[str, torch.Tensor], list[Any]]) -> bool:
-    return one[1] == two[1] and all(torch.equal(one[0][name], two[0][name]) for name in one[0] | two[0])
+def _same(one: Done, two: Done) -> bool:
+    weights = all(torch.equal(one.weights[name], two.weights[name]) for name in one.weights | two.weights)
+    return weights and one.journal == two.journal
 
 
 def test_a_run_cut_off_anywhere_ends_with_the_same_bytes(tmp_path: Path) -> None:
     whole = _run()
     assert not _saved(tmp_path)
     for at in range(EPOCHS * STEPS):
-        with pytest.raises(CutOffError):
-            _run(at)
+        _cut_off(at)
         assert len(_saved(tmp_path)) == min(at, 2)
         assert _same(_run(), whole), f"cut off before step {at + 1}"
 
 
-def test_a_run_with_micro_batches_ends_with_the_same_bytes(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_with_micro_batches_ends_with_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETRACE_MICRO_BATCH", "5")  # of batches of eight
     whole = _run()
-    with pytest.raises(CutOffError):
-        _run(7)
-    capsys.readouterr()
-    assert _same(_run(), whole)
-    assert "resuming after step 3" in capsys.readouterr().out
-    with pytest.raises(CutOffError):
-        _run(7)
+    _cut_off(7)
+    resumed = _run()
+    assert _same(resumed, whole)
+    assert "test  resuming after step 3" in resumed.said
+    _cut_off(7)
     monkeypatch.setenv("RETRACE_MICRO_BATCH", "2")  # rounds differently
-    capsys.readouterr()
-    _run()
-    assert capsys.readouterr().out.startswith("test  not resuming after step 3: saved on CPU")
+    assert _run().said[0].startswith("test  not resuming after step 3: saved on CPU")
 
 
 def test_a_run_may_be_cut_off_repeatedly(tmp_path: Path) -> None:
     whole = _run()
     for _ in range(3):
-        with pytest.raises(CutOffError):
-            _run(2)
+        _cut_off(2)
     assert [int(path.name) for path in _saved(tmp_path)] == [5, 6]
     assert _same(_run(), whole)
 
 
 @pytest.mark.parametrize("file", ["state.safetensors", "progress.json", ".SHA256SUMS"])
-def test_a_damaged_checkpoint_is_noticed_and_the_previous_one_used(
-    tmp_path: Path, file: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_checkpoint_is_noticed_and_the_previous_one_used(tmp_path: Path, file: str) -> None:
     whole = _run()
-    with pytest.raises(CutOffError):
-        _run(5)
+    _cut_off(5)
     damaged = _saved(tmp_path)[-1] / file
     damaged.write_bytes(damaged.read_bytes()[:-1])
-    capsys.readouterr()
-    assert _same(_run(), whole)
-    assert capsys.readouterr().out.splitlines()[:2] == [
-        f"test  the checkpoint of step 5 is damaged: {file}",
-        "test  resuming after step 4",
-    ]
+    resumed = _run()
+    assert _same(resumed, whole)
+    assert resumed.said[:2] == [f"test  the checkpoint of step 5 is damaged: {file}", "test  resuming after step 4"]
 
 
-def test_a_checkpoint_of_other_hardware_is_reported_and_not_used(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_checkpoint_of_other_hardware_is_reported_and_used_only_if_asked_for(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("RETRACE_THREADS", "1")
-    with pytest.raises(CutOffError):
-        _run(3)
+    whole = _run()
+    _cut_off(3)
     monkeypatch.setenv("RETRACE_THREADS", "2")
-    capsys.readouterr()
-    _run()
-    first = capsys.readouterr().out.splitlines()[0]
-    assert first.startswith("test  not resuming after step 3: saved on CPU with ")
-    assert ", 1 × 1 threads, fp32, torch " in first.split("; this is ")[0]
-    assert ", 1 × 2 threads, fp32, torch " in first.split("; this is ")[1]
-
-
-def test_a_checkpoint_of_other_hardware_is_used_where_that_is_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("RETRACE_THREADS", "1")
-    weights, journal = _run()
-    with pytest.raises(CutOffError):
-        _run(3)
-    monkeypatch.setenv("RETRACE_THREADS", "2")
+    hardware = "saved on CPU with .*, 1 × 1 threads, fp32, torch .*; this is .*, 1 × 2 threads, fp32, torch .*"
+    assert re.fullmatch(f"test  not resuming after step 3: {hardware}", _run().said[0])
     monkeypatch.setenv("RETRACE_RESUME_ANYWHERE", "true")
-    capsys.readouterr()
-    resumed_weights, resumed_journal = _run()
-    first = capsys.readouterr().out.splitlines()[0]
-    assert re.fullmatch(
-        r"test  resuming after step 3, saved on CPU .* 1 × 1 threads.*; this is .* 1 × 2 threads.*", first
-    )
-    torch.testing.assert_close(resumed_weights, weights, rtol=1e-4, atol=1e-5)
-    assert resumed_journal[-1] == [[step, pytest.approx(loss, rel=1e-4)] for step, loss in journal[-1]]
+    resumed = _run()
+    assert re.fullmatch(f"test  resuming after step 3, {hardware}", resumed.said[0])
+    torch.testing.assert_close(resumed.weights, whole.weights, rtol=1e-4, atol=1e-5)
+    assert resumed.journal[-1] == [[step, pytest.approx(loss, rel=1e-4)] for step, loss in whole.journal[-1]]
     assert not list(tmp_path.glob(".retrace/states/*")), "the checkpoints of both are removed"
 
 
-def test_the_most_advanced_checkpoint_is_used_wherever_it_was_saved(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("RETRACE_RESUME_ANYWHERE", "true")
-    for threads, updates in (("1", 2), ("2", 3)):
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_the_newest_sound_checkpoint_is_used_wherever_it_was_saved(tmp_path: Path, monkeypatch, is_damaged) -> None:
+    for threads, anywhere, updates in (("1", "true", 2), ("2", "true", 3), ("1", "false", 2)):  # to steps 2, 5 and 4
         monkeypatch.setenv("RETRACE_THREADS", threads)
-        with pytest.raises(CutOffError):
-            _run(updates)
-    monkeypatch.setenv("RETRACE_THREADS", "1")
-    capsys.readouterr()
-    _run()
-    assert capsys.readouterr().out.startswith("test  resuming after step 5, saved on CPU")
-
-
-def test_a_damaged_checkpoint_elsewhere_is_no_reason_to_go_back_behind_ones_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+        monkeypatch.setenv("RETRACE_RESUME_ANYWHERE", anywhere)
+        _cut_off(updates)
     monkeypatch.setenv("RETRACE_RESUME_ANYWHERE", "true")
-    for threads, updates in (("1", 2), ("2", 3)):  # the second resumes at 2 and goes on to 5
-        monkeypatch.setenv("RETRACE_THREADS", threads)
-        with pytest.raises(CutOffError):
-            _run(updates)
-    monkeypatch.setenv("RETRACE_RESUME_ANYWHERE", "false")
-    monkeypatch.setenv("RETRACE_THREADS", "1")
-    with pytest.raises(CutOffError):
-        _run(2)
-    newest = max(_saved(tmp_path), key=lambda path: path.name)
-    (newest / "state.safetensors").write_bytes(b"cut")
-    monkeypatch.setenv("RETRACE_RESUME_ANYWHERE", "true")
-    capsys.readouterr()
-    _run()
-    said = capsys.readouterr().out.splitlines()
-    assert said[0] == f"test  the checkpoint of step {int(newest.name)} is damaged: state.safetensors"
-    assert said[1] == "test  resuming after step 4", "its own, which that of the other hardware is not ahead of"
+    if is_damaged:
+        newest = max(_saved(tmp_path), key=lambda path: path.name)
+        (newest / "state.safetensors").write_bytes(b"cut")
+        expected = ["test  the checkpoint of step 5 is damaged: state.safetensors", "test  resuming after step 4"]
+        assert _run().said[:2] == expected, "its own, which the other hardware's sound ones are not ahead of"
+    else:
+        assert _run().said[0].startswith("test  resuming after step 5, saved on CPU")
 
 
-def test_frozen_weights_are_not_saved(tmp_path: Path) -> None:
+def test_a_checkpoint_is_a_snapshot_without_frozen_weights(tmp_path: Path) -> None:
     model = make_language_model(make_config("modernbert", MODEL, VOCABULARY), 0, "eager")
     for name, weight in model.named_parameters():
         weight.requires_grad = name.endswith("norm.weight")
@@ -215,36 +179,26 @@ def test_frozen_weights_are_not_saved(tmp_path: Path) -> None:
     torch.stack([weight.sum() for weight in model.parameters()]).sum().backward()
     optimizers[0].step()
     after = {name: weight.clone() for name, weight in model.state_dict().items()}
-    checkpointer = Checkpointer("test", "", tiny_device())
-    checkpointer.save(model, optimizers, Position(step=1), [], {})
+    checkpointer, journal = Checkpointer("test", "", tiny_device()), [{"kept": True}]
+    checkpointer.save(model, optimizers, Position(step=1), journal, {})
+    journal[0]["kept"] = False
+    model.load_state_dict(before)
     checkpointer.wait()
     with safe_open(_saved(tmp_path)[0] / "state.safetensors", framework="pt") as file:
         saved = {name for name in file.keys() if name.startswith("model/")}  # noqa: SIM118 - not a dict
     assert saved == {f"model/{name}" for name in after if not torch.equal(before[name], after[name])}
-    model.load_state_dict(before)
-    checkpointer.restore(model, optimizers, [], {})
+    checkpointer.restore(model, optimizers, journal, {})
+    assert journal == [{"kept": True}]
     assert all(torch.equal(weight, after[name]) for name, weight in model.state_dict().items())
     checkpointer.remove()
 
 
-def test_a_checkpoint_is_a_snapshot_and_one_that_cannot_be_written_stops_the_run(tmp_path: Path) -> None:
-    model = make_language_model(make_config("modernbert", MODEL, VOCABULARY), 0, "eager")
-    saved, journal = {name: weight.clone() for name, weight in model.state_dict().items()}, [{"kept": True}]
-    checkpointer = Checkpointer("test", "", tiny_device())
-    checkpointer.save(model, [], Position(step=1), journal, {})
-    journal[0]["kept"] = False
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.zero_()
-    checkpointer.wait()
-    checkpointer.restore(model, [], journal, {})
-    assert journal == [{"kept": True}]
-    assert all(torch.equal(weight, saved[name]) for name, weight in model.state_dict().items())
-    shutil.rmtree(checkpointer._folder)
+def test_a_checkpoint_that_cannot_be_written_stops_the_run() -> None:
+    model, checkpointer = torch.nn.Linear(1, 1), Checkpointer("test", "", tiny_device())
     checkpointer._folder.write_text("in the way")
-    checkpointer.save(model, [], Position(step=2), journal, {})
+    checkpointer.save(model, [], Position(step=1), [], {})
     with pytest.raises(OSError, match="File exists"):
-        checkpointer.save(model, [], Position(step=3), journal, {})
+        checkpointer.save(model, [], Position(step=2), [], {})
     checkpointer.close()
 
 
@@ -257,15 +211,14 @@ def test_other_code_and_inputs_begin_anew() -> None:
     assert len(folders) == 2
 
 
-def test_a_second_process_at_the_same_run_has_checkpoints_of_its_own(tmp_path: Path, capsys) -> None:
+def test_a_second_process_at_the_same_run_has_checkpoints_of_its_own(tmp_path: Path) -> None:
     whole = _run()
     other = Checkpointer("test", "", tiny_device())  # of a worker that shares the folder
-    with pytest.raises(CutOffError):
-        _run(3)
+    _cut_off(3)
     other.remove()  # the first of two workers is done; the second was killed
-    capsys.readouterr()
-    assert _same(_run(), whole)
-    assert "resuming after step 3" in capsys.readouterr().out
+    resumed = _run()
+    assert _same(resumed, whole)
+    assert "test  resuming after step 3" in resumed.said
     assert not list(tmp_path.glob(".retrace/states/*"))
 
 
@@ -281,7 +234,7 @@ def test_a_signal_ends_the_step_and_saves(tmp_path: Path, number: signal.Signals
 
 
 @pytest.mark.parametrize("epoch", [0, 1, EPOCHS])
-def test_a_signal_cuts_an_evaluation_short(monkeypatch: pytest.MonkeyPatch, epoch: int, capsys) -> None:
+def test_a_signal_cuts_an_evaluation_short(monkeypatch: pytest.MonkeyPatch, epoch: int) -> None:
     whole, measured, evaluate = _run(), itertools.count(), mean_loss
 
     def asked(*arguments: Any) -> tuple[float, int]:
@@ -296,25 +249,21 @@ def test_a_signal_cuts_an_evaluation_short(monkeypatch: pytest.MonkeyPatch, epoc
         patch.setitem(globals(), "mean_loss", asked)
         with pytest.raises(Interrupted, match=f"asked to stop after step {steps}"):
             _run()
-    capsys.readouterr()
-    assert _same(_run(), whole)
-    assert (f"resuming after step {steps}" in capsys.readouterr().out) == (epoch > 0)
+    resumed = _run()
+    assert _same(resumed, whole)
+    assert (f"test  resuming after step {steps}" in resumed.said) == (epoch > 0)
 
 
 def test_a_loss_that_is_not_finite_leaves_the_last_good_checkpoint(tmp_path: Path) -> None:
-    with pytest.raises(
-        DivergedError,
-        match=r"test: the .+ is (nan|inf) at step \d+ \(epoch \d, batch \d+\); a lower lr than 1e\+30 may",
-    ):
+    said = r"test: the .+ is (nan|inf) at step \d+ \(epoch \d, batch \d+\); a lower lr than 1e\+30 may"
+    with pytest.raises(DivergedError, match=said):
         _run(lr=1e30)
-    (*_, last) = _saved(tmp_path)
-    assert int(last.name) >= 1
+    assert int(_saved(tmp_path)[-1].name) >= 1
 
 
 def test_no_checkpoint_is_written_before_it_is_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETRACE_SAVE_SECONDS", "3600")
-    with pytest.raises(CutOffError):
-        _run(5)
+    _cut_off(5)
     assert not _saved(tmp_path)
 
 
@@ -326,9 +275,7 @@ def test_a_wrong_interval_is_named(monkeypatch: pytest.MonkeyPatch, value: str) 
 
 
 @pytest.mark.parametrize(("kind", "copies"), [("adamw", 4), ("muon", 3)])
-def test_the_disk_space_of_checkpoints_is_announced_before_training(
-    monkeypatch: pytest.MonkeyPatch, kind: Literal["adamw", "muon"], copies: int
-) -> None:
+def test_the_disk_space_of_checkpoints_is_announced_before_training(monkeypatch, kind: Any, copies: int) -> None:
     """Two checkpoints and the one being written: weights, those kept, and the moments, two of AdamW and one of Muon."""
     layers = torch.nn.ModuleList([torch.nn.Linear(512, 1024, bias=False)])  # 2 MiB
     model = torch.nn.ModuleDict({"body": torch.nn.ModuleDict({"layers": layers})})
@@ -351,24 +298,19 @@ def test_running_sums_by_hand() -> None:
             assert at.lowest == at.level == 10.5  # the mean of 1 to 20
         if update in (2, 4):
             at.mark()
-    assert (at.step, at.tokens, at.seconds) == (40, 280, 20.0)
-    assert at.points == [[2, 1.5], [4, 3.5]]
-    assert (at.summed, at.targets) == (10.0 * (21 * 22 / 2 + 20 * 21 / 2 - 1), 400)
-    assert at.recent == [float(42 - update) for update in range(21, 41)]
-    assert (at.level, at.lowest) == (11.5, 10.5)
+    assert (at.summed, at.targets, at.level) == (10.0 * (21 * 22 / 2 + 20 * 21 / 2 - 1), 400, 11.5)
     at.begin_after(3)
-    assert (at.epoch, at.summed, at.targets, at.since, at.targets_since) == (3, 0.0, 0, 4410.0 - 110.0, 360)
+    recent, points = [float(42 - update) for update in range(21, 41)], [[2, 1.5], [4, 3.5]]
+    since = {"since": 4410.0 - 110.0, "targets_since": 360}  # the last point
+    assert at == Position(40, 3, recent=recent, lowest=10.5, tokens=280, seconds=20.0, points=points, **since)
 
 
 def test_a_signal_at_any_line_of_an_evaluation_stops_or_is_noted() -> None:
     for at in range(100):
         training: Any = object.__new__(Training)
         training.at, training._asked_to_stop, training._is_interruptible = Position(), False, False
-        device = SimpleNamespace(processes=1)
-        training.run = SimpleNamespace(
-            model=torch.nn.Linear(1, 1), device=device, journal=[], checkpointer=None, title="test"
-        )
-        lines = itertools.count()
+        model, device, lines = torch.nn.Linear(1, 1), SimpleNamespace(processes=1), itertools.count()
+        training.run = SimpleNamespace(model=model, device=device, journal=[], checkpointer=None, title="test")
 
         def trace(frame: Any, event: str, argument: Any) -> Any:
             if frame.f_code is Training.evaluate.__code__ and event == "line" and next(lines) == at:  # noqa: B023

@@ -1,7 +1,7 @@
-import math
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
 import pytest
@@ -45,10 +45,7 @@ def _model() -> LanguageModel:
 def test_the_rate_rises_stays_and_falls() -> None:
     recipe, falling = (OptimizerSettings(warmup_ratio=w, decay_start=d) for w, d in ((0.1, 0.5), (0.0, 0.0)))
     rates = [rate_factor(recipe, step / 20, updates=20) for step in range(21)]
-    assert rates[:3] == [0.0, 0.5, 1.0]
-    assert rates[3:11] == [1.0] * 8
-    assert rates[15] == pytest.approx(0.5)
-    assert rates[20] == 0.0
+    assert rates == pytest.approx([0.0, 0.5, *[1.0] * 9, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0])
     assert [rate_factor(falling, share, 4) for share in (0.0, 0.25, 1.0)] == [1.0, 0.75, 0.0]
     recipe = OptimizerSettings(warmup_ratio=0.05)
     assert [rate_factor(recipe, 0.0, updates) for updates in (1, 20, 21)] == [1.0, 1.0, 0.0], "no warm-up of one"
@@ -79,8 +76,7 @@ def test_a_fixed_share_is_masked_and_never_a_special_token(length: int, rate: fl
     ordinary = ~torch.isin(blocks, torch.tensor(VOCABULARY.special))
     counts = torch.tensor([max(1, int(real * rate)) for real in (blocks != VOCABULARY.pad).sum(1).tolist()])
     assert (chosen.sum(1) == torch.minimum(counts, ordinary.sum(1))).all()
-    assert (masked.ids[chosen] == VOCABULARY.mask).all()
-    assert (masked.ids[~chosen] == blocks[~chosen]).all()
+    assert torch.equal(masked.ids, torch.where(chosen, cast(int, VOCABULARY.mask), blocks))
     assert (masked.labels[chosen] == blocks[chosen]).all()
     assert not (chosen & ~ordinary).any()
 
@@ -141,11 +137,8 @@ def test_muon_takes_the_hidden_matrices_and_adamw_the_rest() -> None:
     adamw, muon = make_optimizers(model, OptimizerSettings(muon_lr_factor=10), 0.01)
     hidden = {id(weight) for weight in muon.param_groups[0]["params"]}
     names = {name for name, weight in model.named_parameters() if id(weight) in hidden}
-    assert names == {
-        f"body.model.layers.{layer}.{part}.weight"
-        for layer in (0, 1)
-        for part in ("attn.Wqkv", "attn.Wo", "mlp.Wi", "mlp.Wo")
-    }
+    parts = ("attn.Wqkv", "attn.Wo", "mlp.Wi", "mlp.Wo")
+    assert names == {f"body.model.layers.{layer}.{part}.weight" for layer in (0, 1) for part in parts}
     assert len(adamw.param_groups[0]["params"]) + len(hidden) == len(list(model.parameters()))
     set_rate([adamw, muon], 0.5)
     assert [group["lr"] for o in (adamw, muon) for group in o.param_groups] == [0.005, 0.05]
@@ -227,14 +220,6 @@ def test_a_loss_that_rises_far_stops_the_run(losses: list[float], spike: float |
         train(run, lambda epoch, meter: None)
 
 
-def test_validation_masks_are_fixed() -> None:
-    model = _model().eval()
-    found = {mean_loss(model, masked_batches(STREAM, 32, 0.15, VOCABULARY, 8), tiny_device()) for _ in range(2)}
-    ((loss, tokens),) = found
-    assert loss == pytest.approx(math.log(VOCABULARY.size), rel=0.2)
-    assert 0 < tokens <= len(STREAM) * 0.15
-
-
 def test_each_label_is_the_next_token() -> None:
     blocks = torch.tensor([[VOCABULARY.begin, 10, 11, VOCABULARY.unknown, 12, VOCABULARY.end]])
     labelled = next_tokens(blocks, VOCABULARY)
@@ -259,24 +244,19 @@ def test_sliding_windows_predict_each_token_once(block: int, stride: int, length
 
 
 def test_passages_consist_of_whole_words_and_avoid_unknown_ones() -> None:
-    documents = [
-        "= Title =\nthe guild of weavers was founded by Ada Lund\nthe <unk> of the town",
-        "the river of the town",
-    ]
-    passages = sample_passages(iter(documents), TOKENIZER, 10, 8, 0)
+    title = "= Title =\nthe guild of weavers was founded by Ada Lund\nthe <unk> of the town"
+    passages = sample_passages(iter([title, "the river of the town"]), TOKENIZER, 10, 8, 0)
     assert len(passages) == 2
     for passage in passages:
         assert len(passage.ids) <= 8
         assert VOCABULARY.unknown not in passage.ids
         text = TOKENIZER.decode(passage.ids)
-        assert passage.words == len(text.split())
-        assert passage.bytes == len(text.encode())
+        assert (passage.words, passage.bytes) == (len(text.split()), len(text.encode()))
 
 
 def test_a_long_word_is_not_cut_within_a_character() -> None:
-    tokenizer = train_tokenizer(
-        TokenizerSettings(kind="bpe", vocab_size=261), lambda: ["a b"], "k"
-    )  # 語 is three tokens
+    """A word of 語, which is three tokens."""
+    tokenizer = train_tokenizer(TokenizerSettings(kind="bpe", vocab_size=261), lambda: ["a b"], "k")
     for length in range(6, 12):
         (passage,) = sample_passages(iter(["語" * 50]), tokenizer, 1, length, 0)
         characters = (length - 3) // 3  # three tokens are a space and the special ones

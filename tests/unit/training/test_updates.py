@@ -12,7 +12,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from retrace.compute.device import Device
 from retrace.core.errors import InputError
 from retrace.training import loop
-from retrace.training.loop import Run, _backward, _shares, train
+from retrace.training.loop import Run, Training, _backward, _shares, train
 from retrace.training.settings import OptimizerSettings
 from tests.counting import CASES, count_update, make_run
 from tests.tiny import MODEL, tiny_device
@@ -20,32 +20,27 @@ from tests.tiny import MODEL, tiny_device
 
 @pytest.mark.parametrize("attention", ["lean", "sdpa"])
 @pytest.mark.parametrize(("family", "kind"), CASES)
-def test_the_host_waits_for_the_device_once_in_an_update(
-    tmp_path: Path, family: str, kind: str, attention: str
-) -> None:
+def test_the_host_waits_for_the_device_once_an_update(tmp_path: Path, family: str, kind: str, attention: str) -> None:
     found = count_update(make_run(family, kind, tmp_path, attention, tiny_device()))
     assert +found.waits == {"tolist": 1}
 
 
-def test_the_next_batch_is_drawn_before_the_host_waits_for_an_update(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_next_batch_is_drawn_before_the_host_waits_for_an_update(tmp_path: Path, monkeypatch) -> None:
     run, events = make_run("bert", "classifier", tmp_path, "lean", tiny_device()), cast(list[str], [])
-    objective: Any = run.objective
-    part, update, require = objective.part, loop.Training._update, loop.Training._require_finite
-    objective.part = lambda *given: events.append("drawn") or part(*given)
-    monkeypatch.setattr(loop.Training, "_update", lambda *given: events.append("begun") or update(*given))
-    waited = lambda *given: events.append("waited for") or require(*given)  # noqa: E731
-    monkeypatch.setattr(loop.Training, "_require_finite", waited)
+
+    def note(of: Any, name: str, said: str) -> None:
+        step = getattr(of, name)
+        monkeypatch.setattr(of, name, lambda *given: events.append(said) or step(*given))
+
+    note(run.objective, "part", "drawn")
+    note(Training, "_update", "begun")
+    note(Training, "_require_finite", "waited for")
     train(run, lambda epoch, meter: None)
-    counted, *rest = events
-    assert (counted, rest) == ("drawn", ["drawn", "begun", "drawn", "waited for", "begun", "waited for"])
+    assert events == ["drawn", "drawn", "begun", "drawn", "waited for", "begun", "waited for"], "the first is counted"
 
 
 @pytest.mark.parametrize(("idle", "waited"), [(True, 3), (False, 1)])
-def test_drawing_a_batch_counts_as_waiting_if_the_device_is_idle(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, idle: bool, waited: int
-) -> None:
+def test_drawing_a_batch_counts_as_waiting_if_the_device_is_idle(tmp_path: Path, monkeypatch, idle, waited) -> None:
     monkeypatch.setattr(Device, "is_idle", lambda device: idle)
     monkeypatch.setattr(loop, "Clock", lambda: SimpleNamespace(lap=lambda: 1.0))  # everything takes a second
     speed = train(make_run("bert", "classifier", tmp_path, "lean", tiny_device()), lambda epoch, meter: None)
@@ -83,17 +78,16 @@ def test_micro_batches_have_the_loss_and_the_gradient_of_the_whole(tmp_path: Pat
     device = tiny_device()
     run = make_run(family, kind, tmp_path, "lean", device)
     run.model.eval()  # without dropout
-    parted = replace(device, micro_batch=3)
-    batches = 0
-    for one, several in zip(_shares(run, 1), _shares(replace(run, device=parted), 1), strict=True):
+    parted = replace(run, device=replace(device, micro_batch=3))
+    batches = list(zip(_shares(run, 1), _shares(parted, 1), strict=True))
+    assert len(batches) > 1
+    for one, several in batches:
         assert len(one.parts) == 1 < len(several.parts)
         assert (one.targets, one.tokens) == (several.targets, several.tokens)
         (loss, gradient), (summed, accumulated) = (_gradient(run, share) for share in (one, several))
         assert summed == pytest.approx(loss, rel=1e-6)
         torch.testing.assert_close(accumulated, gradient, rtol=1e-5, atol=1e-6)
         assert gradient.abs().max() > 1e-3
-        batches += 1
-    assert batches > 1
 
 
 def _gradient(run: Run[Any, Any], share: Any) -> tuple[float, torch.Tensor]:
