@@ -12,9 +12,10 @@ import pytest
 from retrace.hub.pins import PIN, Pin
 from tests.hub import LocalHub
 from tests.hub.client import run_client
+from tests.hub.content.datasets import TOPICS
 from tests.hub.content.models import BERT, LLAMA, ROBERTA, SCIBERT
 from tests.hub.content.small import small_data
-from tests.hub.content.studies import TOPICS, add_pinned, read_preset
+from tests.hub.content.studies import add_pinned, read_preset
 from tests.toy import ROOT
 
 pytestmark = pytest.mark.slow

@@ -64,10 +64,8 @@ def test_right_settings(project: Project, changes: dict[str, Any]) -> None:
 
 def test_a_method_by_another_name_has_a_file_of_that_name(project: Project) -> None:
     project.set_all({"methods.lora8": {"method": "lora", "rank": 8}, "finetune.methods": ["full", "lora8"]})
-    said = (
-        "params.yaml: methods.lora8: dvc.yaml makes its stages depend on retrace/methods/lora8.py, which is not there"
-    )
-    assert refused("check").startswith(f"error: {said}")
+    said = "dvc.yaml makes its stages depend on retrace/methods/lora8.py, which is not there"
+    assert refused("check").startswith(f"error: params.yaml: methods.lora8: {said}")
 
 
 def _listed(params: list[Any]) -> list[str]:

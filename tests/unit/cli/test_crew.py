@@ -29,10 +29,11 @@ sys.exit(subprocess.run([sys.executable, "-c", {STAGE!r}], start_new_session="ow
 """
 
 
-@pytest.fixture
-def worker(here: Path, request: pytest.FixtureRequest) -> Worker:
+pytestmark = pytest.mark.usefixtures("here")
+
+
+def _begun(*arguments: str) -> Worker:
     """A worker whose stage has begun."""
-    arguments = getattr(request, "param", ())
     worker = Worker([sys.executable, "-c", LAUNCHER, *arguments], Path("log"))
     while not Path("begun").exists():
         assert worker.poll() is None
@@ -48,13 +49,14 @@ def _code(worker: Worker, stop: bool = False) -> int:
     return code
 
 
-@pytest.mark.parametrize("worker", [(), ("own",)], indirect=True, ids=["same group", "own group"])
-def test_the_stage_is_asked_once_and_its_launcher_says_how_it_ended(worker: Worker) -> None:
-    assert _code(worker, stop=True) == 75
+@pytest.mark.parametrize("group", ["same", "own"])
+def test_the_stage_is_asked_once_and_its_launcher_says_how_it_ended(group: str) -> None:
+    assert _code(_begun(group), stop=True) == 75
     assert Path("saved").read_text() == "once"
 
 
-def test_what_a_killed_launcher_leaves_behind_saves_and_ends_before_the_worker_counts_as_ended(worker: Worker) -> None:
+def test_what_a_killed_launcher_leaves_behind_saves_and_ends_before_the_worker_counts_as_ended() -> None:
+    worker = _begun()
     (stage,) = psutil.Process(worker.process.pid).children()
     os.kill(worker.process.pid, signal.SIGKILL)
     assert _code(worker) == -signal.SIGKILL

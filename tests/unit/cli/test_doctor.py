@@ -2,26 +2,21 @@
 
 import fcntl
 import json
+import os
 import re
 import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from retrace.cli import doctor
 from retrace.cli.check import cache_folder
 from retrace.core.files import write_text
+from retrace.core.guard import take
 from tests.commands import refused, retrace
 from tests.toy import ROOT, Project, copy_settings
-
-OUT = {"path": "models/a", "hash": "md5", "md5": "0123456789abcdef0123456789abcdef", "size": 5}
-HOLDS = (
-    "import sys, time; from pathlib import Path; from retrace.core.guard import take\n"
-    "lock = take(Path('.retrace/locks/pretrain.lock')); print(flush=True); time.sleep(60)"
-)
 
 
 @pytest.fixture
@@ -45,8 +40,7 @@ def _wrong() -> list[tuple[str, str, str]]:
     done = retrace("doctor", "--json")
     found = json.loads(done.out)
     wrong = [(each["check"], each["found"], each["fix"]) for each in found["findings"] if each["fix"]]
-    assert found["ok"] == (not wrong)
-    assert done.code == bool(wrong)
+    assert (found["ok"], done.code) == (not wrong, bool(wrong))
     return wrong
 
 
@@ -100,12 +94,11 @@ def test_an_rwlock_holds_dvc_up_unless_a_dvc_works_or_is_gone(checkout: Project,
 
 
 def test_a_run_in_progress_is_named(checkout: Project) -> None:
-    with subprocess.Popen([sys.executable, "-c", HOLDS], stdout=subprocess.PIPE) as run:
-        assert run.stdout is not None
-        run.stdout.readline()
+    lock = take(checkout.folder / ".retrace/locks/pretrain.lock")
+    assert lock is not None
+    with lock:
         findings = json.loads(retrace("doctor", "--json").out)["findings"]
-        run.kill()
-    said = f"pretrain runs as process {run.pid} of {socket.gethostname()}"
+    said = f"pretrain runs as process {os.getpid()} of {socket.gethostname()}"
     assert [each["found"] for each in findings if each["check"] == "locks"] == [said]
 
 
@@ -128,32 +121,32 @@ def test_what_killed_runs_and_other_settings_left(checkout: Project, path: str, 
 
 def test_states_that_nothing_goes_on_from(checkout: Project) -> None:
     (checkout.folder / "dvc.yaml").write_text("stages: {a: {cmd: echo 1 > a, outs: [a]}}")
-    (checkout.folder / "dvc.lock").unlink()
-    (checkout.folder / "data/dvc.lock").unlink()
+    for name in ("dvc.lock", "data/dvc.lock"):
+        (checkout.folder / name).unlink()
     checkout.run("dvc", "init", "-q", "-f", "--no-scm")
+    states = checkout.folder / ".retrace/states"
     for name in ("pretrain-1.2", "sst2.full.1-3.4"):
-        (checkout.folder / ".retrace/states" / name / "000000007").mkdir(parents=True)
-        (checkout.folder / ".retrace/states" / f"{name}.lock").write_text("1 here")
+        (states / name / "000000007").mkdir(parents=True)
+        (states / f"{name}.lock").write_text("1 here")
     assert _wrong() == []  # as stage a is out of date, so may be what the states are of
     checkout.run("dvc", "repro")
-    with (checkout.folder / ".retrace/states/pretrain-1.2.lock").open() as lock:
+    with (states / "pretrain-1.2.lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # as a worker of DVC's queue does
-        ((check, found, command),) = _wrong()
+        wrong = _wrong()
     said = "sst2.full.1-3.4: 0 KiB, of abandoned settings or code, as nothing is out of date"
     fix = "rm -r .retrace/states/sst2.full.1-3.4 .retrace/states/sst2.full.1-3.4.lock"
-    assert (check, found, command) == ("saved states", said, fix)
-    subprocess.run(command, shell=True, check=True)
-    left = {path.name for path in (checkout.folder / ".retrace/states").iterdir()}
-    assert left == {"pretrain-1.2", "pretrain-1.2.lock"}
+    assert wrong == [("saved states", said, fix)]
+    subprocess.run(fix, shell=True, check=True)
+    assert {path.name for path in states.iterdir()} == {"pretrain-1.2", "pretrain-1.2.lock"}
 
 
 @pytest.mark.parametrize("folder", [False, True])
 def test_an_entry_of_the_cache_that_was_cut(checkout: Project, folder: bool) -> None:
-    out: dict[str, Any] = {**OUT, "md5": f"{OUT['md5']}.dir", "nfiles": 1} if folder else OUT
-    lock = {"schema": "2.0", "stages": {"a": {"cmd": "a", "outs": [out]}}}
+    digest = "01" * 16 + ".dir" * folder
+    lock = {"stages": {"a": {"cmd": "a", "outs": [{"path": "models/a", "md5": digest, "size": 5}]}}}
     (checkout.folder / "dvc.lock").write_text(json.dumps(lock) + "\n")
-    cached = checkout.folder / f".dvc/cache/files/md5/01/{out['md5'][2:]}"
-    inner = checkout.folder / ".dvc/cache/files/md5/ff/ff"
+    store = checkout.folder / ".dvc/cache/files/md5"
+    cached, inner = store / "01" / digest[2:], store / "ff/ff"
     write_text(cached, '[{"md5": "ffff", "relpath": "b"}]' if folder else "hello")
     write_text(inner, "hello")
     assert _wrong() == []
@@ -183,8 +176,8 @@ def test_elsewhere_it_says_where_to_run_it(here: Path, command: str) -> None:
 def test_a_remote_of_which_nothing_is_compared(checkout: Project, level: str) -> None:
     config = checkout.folder / (".dvc/config.local" if level else ".dvc/config")
     config.write_text("[core]\n    remote = shared\n['remote \"shared\"']\n    url = ../shared\n")
-    found = _fixed("remote", f"dvc remote modify {level}shared verify true")
-    assert found == "shared: what it gives is not compared with its digest"
+    said = "shared: what it gives is not compared with its digest"
+    assert _fixed("remote", f"dvc remote modify {level}shared verify true") == said
 
 
 def test_the_cache_that_is_looked_at_is_that_of_the_checkout(checkout: Project) -> None:

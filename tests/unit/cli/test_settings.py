@@ -27,13 +27,13 @@ def _lines(folder: Path, name: str = "params.yaml") -> list[str]:
     return (folder / name).read_text().splitlines()
 
 
-@pytest.mark.parametrize(
-    ("name", "override", "line"),
-    [
-        ("params.yaml", "lr=5e-4", "lr: 0.0005 # peak learning rate of pretraining"),
-        ("data/params.yaml", "sample.reviews=9000", "  reviews: 9000 # labelled sentences for training"),
-    ],
-)
+CHANGES = [
+    ("params.yaml", "lr=5e-4", "lr: 0.0005 # peak learning rate of pretraining"),
+    ("data/params.yaml", "sample.reviews=9000", "  reviews: 9000 # labelled sentences for training"),
+]
+
+
+@pytest.mark.parametrize(("name", "override", "line"), CHANGES)
 def test_an_experiment_changes_one_line(folder: Path, name: str, override: str, line: str) -> None:
     apply_overrides(name, [override])  # as `dvc exp run -S` does it: it writes lists anew
     pairs = zip(_lines(ROOT, name), _lines(folder, name), strict=True)
@@ -76,8 +76,8 @@ def test_what_a_preset_holds_as_a_whole_is_replaced(folder: Path) -> None:
     params = read_yaml(folder / "params.yaml")
     assert params["methods"] == {"full": {"lr_factor": 2}, "lora": {"rank": 4}}
     assert params["tokenizer"]["special"] == "roberta"
-    assert read_yaml(folder / "data/params.yaml")["sample"]["articles"] == 100
-    assert read_yaml(folder / "data/params.yaml")["sample"]["reviews"] == 7000
+    sample = read_yaml(folder / "data/params.yaml")["sample"]
+    assert (sample["articles"], sample["reviews"]) == (100, 7000)
 
 
 WRONG = [

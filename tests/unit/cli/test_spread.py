@@ -15,9 +15,7 @@ CORES = len(os.sched_getaffinity(0))
 
 
 @pytest.mark.parametrize(("gpus", "launch", "expected"), [(3, "", 3), (3, "gpus", 1), (0, "", CORES), (0, "fsdp", 1)])
-def test_as_many_run_at_once_as_there_are_gpus_or_else_cores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpus: int, launch: str, expected: int
-) -> None:
+def test_as_many_run_as_gpus_or_else_cores(tmp_path: Path, monkeypatch, gpus: int, launch: str, expected: int) -> None:
     monkeypatch.setenv("PATH", pretend_gpus(tmp_path, gpus)["PATH"])
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setenv("RETRACE_LAUNCH", launch)
@@ -26,9 +24,8 @@ def test_as_many_run_at_once_as_there_are_gpus_or_else_cores(
 
 def test_cells_share_the_cores_and_one_alone_has_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RETRACE_THREADS")
-    assert Here(1).environment.get("RETRACE_THREADS") is None
-    assert Here(CORES).environment["RETRACE_THREADS"] == "1"
-    assert Here(99 * CORES).environment["RETRACE_THREADS"] == "1"
+    found = [Here(jobs).environment.get("RETRACE_THREADS") for jobs in (1, CORES, 99 * CORES)]
+    assert found == [None, "1", "1"]
     monkeypatch.setenv("RETRACE_THREADS", "7")
     assert Here(CORES).environment["RETRACE_THREADS"] == "7"
 

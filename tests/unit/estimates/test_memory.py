@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
-from transformers import RobertaConfig
+from transformers import PreTrainedConfig, RobertaConfig
 
 from retrace.compute.sharding import data_parallel
 from retrace.core.errors import InputError
@@ -29,13 +29,17 @@ from tests.tiny import FAMILIES, MODEL, tiny_device
 
 VOCABULARY = Vocabulary(120, *range(5))
 ADAMW = OptimizerSettings(kind="adamw")
-RECIPE = PretrainSettings(epochs=1, batch_size=2, block_size=40, mask_rate=0.3)
+
+
+def _pretraining(config: PreTrainedConfig, blocks: int = 2, **settings: Any) -> Needs:
+    recipe = PretrainSettings(epochs=1, batch_size=2, block_size=40, mask_rate=0.3, **settings)
+    return pretraining_needs(config, recipe, blocks, bf16=False, attention="eager")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_planned_operations_are_those_of_training(family: str) -> None:
     config = make_config(family, MODEL, VOCABULARY)
-    needs = pretraining_needs(config, RECIPE, 2, bf16=False, attention="eager")
+    needs = _pretraining(config)
     model, masking = make_language_model(config, 0, "eager"), None if family == "llama" else Masking(0.3)
     stream = np.random.default_rng(0).integers(5, 120, 2 * 40)
     (batch,) = BlockModelling(stream, VOCABULARY, 40, 2, masking, 1).batches(0)
@@ -47,11 +51,10 @@ def test_planned_operations_are_those_of_training(family: str) -> None:
 
 def test_memory_grows_with_blocks_moments_and_processes() -> None:
     config = make_config("modernbert", MODEL, VOCABULARY)
-    muon, more = (pretraining_needs(config, RECIPE, blocks, bf16=False, attention="eager") for blocks in (2, 4))
-    both = pretraining_needs(config, RECIPE.model_copy(update={"optimizer": ADAMW}), 2, bf16=False, attention="eager")
+    muon, more, both = _pretraining(config), _pretraining(config, blocks=4), _pretraining(config, optimizer=ADAMW)
     hidden = 2 * (32 * 96 + 32 * 32 + 32 * 128 + 32 * 64)  # matrices of two layers, which Muon gives one moment
     weights = make_language_model(config, 0, "eager").named_parameters()
-    others = [weight for name, weight in weights if weight.ndim < 2 or ".layers." not in name]
+    others = [name for name, weight in weights if weight.ndim < 2 or ".layers." not in name]
     steps = 4 * len(others)  # AdamW counts its updates for each of the other weights
     assert muon.moments == 4 * (2 * muon.parameters - hidden) + steps
     assert both.moments > muon.moments
@@ -64,10 +67,9 @@ def test_processes_that_share_a_model_hold_parts_of_it_and_whole_layers_for_a_mo
     assert needs.passing == 1700 - 400 - 400 - 800
     assert needs.memory(4, sharded=True) == (400 + 400 + 800) / 4 + 3 * 4 * 20 + 2 * 4 * 30 + 100
     assert needs.memory(1, sharded=True) == 1700
-    found = pretraining_needs(make_config("bert", MODEL, VOCABULARY), RECIPE, 2, bf16=False, attention="eager")
+    found = _pretraining(make_config("bert", MODEL, VOCABULARY))
     inner = 4 * (32 * 32 + 32) + 2 * 32 * 64 + 64 + 32 + 4 * 32
-    assert found.layer == inner
-    assert found.outside == found.parameters - 2 * inner
+    assert (found.layer, found.outside) == (inner, found.parameters - 2 * inner)
 
 
 @pytest.mark.parametrize("family", ["bert", "llama"])
@@ -112,8 +114,7 @@ def test_planned_memory_is_that_of_an_update_in_parts_and_with_layers_computed_a
         run = make_run(family, "language model", tmp_path, "eager", device, sizes)
         training = Training(run, data_parallel(run.model, device))
         training.at.epoch, live.peak = 0, live.now
-        for _ in islice(training.rest_of_epoch(), 2):
-            pass
+        list(islice(training.rest_of_epoch(), 2))
     config, scored = cast(Any, run.model).body.config, {"bert": 9, "llama": 28}[family]
     needs = update_needs("language_model", config, Load(8, 32, 8 * scored, False, "eager", parts, again), run.optimizer)
     assert needs.peak == pytest.approx(live.peak, rel=0.03)
@@ -122,10 +123,8 @@ def test_planned_memory_is_that_of_an_update_in_parts_and_with_layers_computed_a
 def test_fused_attention_is_planned_as_on_cuda() -> None:
     """With dropout, a processor would keep weights of (B, H, T, T) and their masks."""
     config = make_config("bert", MODEL.model_copy(update={"dropout": 0.1, "max_positions": 2048}), VOCABULARY)
-    lean, fused, longer = (
-        update_needs("language_model", config, Load(2, length, 2, True, attention), ADAMW)
-        for length, attention in ((1024, "lean"), (1024, "sdpa"), (2048, "sdpa"))
-    )
+    loads = [Load(2, *load) for load in ((1024, 2, True, "lean"), (1024, 2, True, "sdpa"), (2048, 2, True, "sdpa"))]
+    lean, fused, longer = (update_needs("language_model", config, load, ADAMW) for load in loads)
     assert lean.flops == fused.flops
     assert lean.passing > 4 * fused.passing
     assert longer.passing < 2.1 * fused.passing
@@ -141,9 +140,7 @@ def test_the_peak_is_of_what_is_alive_together() -> None:
     with LiveMemory() as live:
         first = torch.zeros(100)
         del first
-        second = torch.zeros(50)
-        view = second[:10]
-        del second
+        view = torch.zeros(50)[:10]
     assert (live.peak, live.now) == (400, 200), "a view keeps its storage"
     del view
     assert live.now == 0

@@ -1,5 +1,6 @@
 import time
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,21 +14,19 @@ from retrace.evaluation.metrics.calibration import reliability
 from retrace.evaluation.metrics.squad_v2 import threshold_curve
 from retrace.evaluation.outcomes import Answered, Classified, Scoring
 from retrace.evaluation.question_answering import QuestionAnsweringTask
-from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, TaskDetails
+from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, MethodDetails, TaskDetails
 from retrace.evaluation.settings import MetricSettings
 from retrace.results.predictions import Epoch
 from tests.campaigns.cases import memory, reset_memory
 
-SETTINGS = MetricSettings(
-    classification=("accuracy", "f1"),
-    question_answering=("squad_v2",),
-    every_epoch=("accuracy", "squad_v2"),
-    bootstrap_samples=400,
-)
+CHOSEN: Any = {"classification": ("accuracy", "f1"), "question_answering": ("squad_v2",)}
+SETTINGS = MetricSettings(**CHOSEN, every_epoch=("accuracy", "squad_v2"), bootstrap_samples=400)
 TRAIN = [Example(text, None, label) for text, label in (("good ale", 1), ("bad ale", 0), ("good hall", 1))]
 DEV = [Example(f"{'good' if number % 2 else 'bad'} thing {number}", None, number % 2) for number in range(60)]
 LABELS = np.array([example.label for example in DEV])
-TASK = ClassificationTask(("bad", "good"), TRAIN, DEV)
+CLASSES = ("bad", "good")
+TASK = ClassificationTask(CLASSES, TRAIN, DEV)
+EVERY = ("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration")
 OTHERS = ("majority", "tfidf", "before_training")  # what each seed is compared with
 Losses = Sequence[tuple[float | None, float]]
 LOSSES: Losses = ((None, 0.7), (0.5, 0.4), (0.2, 0.6))
@@ -60,6 +59,15 @@ def _assess(*trials: MethodRun, metrics: Sequence[str] = SETTINGS.classification
 
 def _assess_one(task: Task, rows: pd.DataFrame, *metrics: str) -> TaskDetails:
     return assess(task, Scoring(metrics), [_run(rows)], SETTINGS)
+
+
+def _answered(golds: list[str], answers: list[str], *metrics: str) -> MethodDetails:
+    """A model that gives these answers to questions on one passage; "" is no answer."""
+    passage = "Ada Lund founded the mill"
+    right = [(Answer(gold, passage.index(gold)),) if gold else () for gold in golds]
+    questions = [Question(str(number), "T", passage, "?", of) for number, of in enumerate(right)]
+    rows = _answers((str(number), answer, 0.0, 0.0) for number, answer in enumerate(answers))
+    return _assess_one(QuestionAnsweringTask([], questions), rows, "squad_v2", *metrics).methods["full"]
 
 
 def test_the_epoch_that_was_kept_is_scored() -> None:
@@ -108,8 +116,7 @@ def test_every_interval_holds_its_figure_and_the_better_calibrated_method_is_bet
             right = generator.random(len(DEV)) < 1 / (1 + np.exp(-margins))
             said = margins * np.where(right == (LABELS == 1), 1, -1) * sharper
             trials.append(_run(pd.DataFrame({"logit_0": 0.0, "logit_1": said}), method=method, seed=seed))
-    metrics = ("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration")
-    found = _assess(*trials, metrics=metrics)
+    found = _assess(*trials, metrics=EVERY)
     for method in ("full", "lora"):
         details = found.methods[method]
         assert details.intervals_of == "examples and seeds"
@@ -134,9 +141,7 @@ def test_one_figure_by_another_name_has_the_same_interval_and_test() -> None:
 
 
 def test_exact_matches_of_a_kind_have_the_interval_of_so_many_questions() -> None:
-    questions = [Question(str(n), "T", "Ada met Bob", "?", (Answer("Ada", 0),) if n < 30 else ()) for n in range(40)]
-    rows = _answers((question.id, "" if place < 4 else "Bob", 0.0, 0.0) for place, question in enumerate(questions))
-    ends = _assess_one(QuestionAnsweringTask([], questions), rows, "squad_v2", "rouge").methods["full"].intervals
+    ends = _answered(["Ada"] * 30 + [""] * 10, [""] * 4 + ["Bob"] * 36, "rouge").intervals
     assert ends["HasAns_exact_match"] == ends["HasAns_f1"] == {"low": 0.0, "high": pytest.approx(11.35, abs=0.01)}
     assert ends["NoAns_exact_match"] == ends["NoAns_f1"] == {"low": 0.0, "high": pytest.approx(27.75, abs=0.01)}
     assert ends["rouge1"] == {end: at / 100 for end, at in ends["HasAns_exact_match"].items()}
@@ -144,9 +149,7 @@ def test_exact_matches_of_a_kind_have_the_interval_of_so_many_questions() -> Non
 
 def test_f1_is_of_all_questions_however_few_have_an_answer() -> None:
     """One question of 40 has an answer, and half of it is found; the other 39 are rightly refused."""
-    questions = [Question(str(n), "T", "Ada Lund", "?", () if n else (Answer("Ada Lund", 0),)) for n in range(40)]
-    rows = _answers((question.id, "Ada" if question.answers else "", 0.0, -1.0) for question in questions)
-    full = _assess_one(QuestionAnsweringTask([], questions), rows, "squad_v2").methods["full"]
+    full = _answered(["Ada Lund", *[""] * 39], ["Ada", *[""] * 39])
     assert full.figures["f1"] == pytest.approx((39 + 2 / 3) * 100 / 40)
     assert min(full.intervals[name]["low"] for name in ("f1", "best_f1")) > 95
     assert full.intervals["HasAns_f1"] == {"low": 0.0, "high": 100.0}
@@ -166,7 +169,7 @@ def test_a_model_that_learned_nothing_is_flagged_with_evidence() -> None:
 
 @pytest.mark.parametrize(("test", "flagged"), [([], True), ([DEV[:10]], False)])
 def test_losses_that_rise_are_flagged_where_there_is_a_learning_curve(test: list[list[Example]], flagged: bool) -> None:
-    task, labels = ClassificationTask(("bad", "good"), TRAIN, DEV, *test), LABELS[:10] if test else LABELS
+    task, labels = ClassificationTask(CLASSES, TRAIN, DEV, *test), LABELS[:10] if test else LABELS
     run = _run(_logits(labels), losses=((None, 0.5), (0.5, 0.6), (0.6, 0.7)))
     flags = assess(task, Scoring(("accuracy",)), [run], SETTINGS).methods["full"].seeds["1"].flags
     assert ("loss_diverges" in flags) == flagged
@@ -176,34 +179,22 @@ def test_one_class_for_all_is_flagged_with_the_figures_of_a_report() -> None:
     """BERT on WikiText-2 calls all of SST-2's validation set positive."""
     dev = [Example(f"sentence {number}", None, int(number < 444)) for number in range(872)]
     printed = {"accuracy": 0.5092, "precision": 0.5092, "recall": 1.0, "f1": 0.6748}
-    task = ClassificationTask(("bad", "good"), TRAIN, dev)
+    task = ClassificationTask(CLASSES, TRAIN, dev)
     full = _assess_one(task, _logits([1] * 872), *printed).methods["full"]
     assert {name: round(full.figures[name], 4) for name in printed} == printed
     assert full.seeds["1"].flags.keys() >= {"one_class_only", "not_above_majority", "recall_without_accuracy"}
 
 
-@pytest.mark.parametrize(
-    ("golds", "answers", "figures", "flags"),
-    [
-        # A frozen Llama: F1 of 75 without an exact match, as its answers hold all of the passage.
-        (["Lund founded the mill"] * 40, ["Ada Lund founded the mill"] * 40,
-         {"exact_match": 0.0, "f1": 600 / 7}, {"f1_without_exact_match", "always_the_same"}),
-        # BERT trained on pairs: exact matches of 14.98 and 7.48, below those of no answer at all.
-        (["mill"] * 100 + [""] * 100, ["mill"] * 15 + ["Ada Lund"] * 185,
-         {"HasAns_exact_match": 15.0, "NoAns_exact_match": 0.0, "NoAns_f1": 0.0, "exact_match": 7.5},
-         {"not_above_no_answer"}),
-    ],
-)  # fmt: skip
-def test_answers_that_learned_nothing_are_flagged_as_in_reports(
-    golds: list[str], answers: list[str], figures: dict[str, float], flags: set[str]
-) -> None:
-    passage = "Ada Lund founded the mill"
-    answered = [(Answer(gold, passage.index(gold)),) if gold else () for gold in golds]
-    questions = [Question(str(number), "T", passage, "?", of) for number, of in enumerate(answered)]
-    rows = _answers((str(number), answer, 0.0, 0.0) for number, answer in enumerate(answers))
-    full = _assess_one(QuestionAnsweringTask([], questions), rows, "squad_v2").methods["full"]
-    assert {name: full.figures[name] for name in figures} == pytest.approx(figures)
-    assert full.seeds["1"].flags.keys() >= flags
+def test_answers_that_learned_nothing_are_flagged_as_in_reports() -> None:
+    # A frozen Llama: F1 of 75 without an exact match, as its answers hold all of the passage.
+    frozen = _answered(["Lund founded the mill"] * 40, ["Ada Lund founded the mill"] * 40)
+    assert (frozen.figures["exact_match"], frozen.figures["f1"]) == (0.0, pytest.approx(600 / 7))
+    assert frozen.seeds["1"].flags.keys() >= {"f1_without_exact_match", "always_the_same"}
+    # BERT trained on pairs: exact matches of 14.98 and 7.48, below those of no answer at all.
+    paired = _answered(["mill"] * 100 + [""] * 100, ["mill"] * 15 + ["Ada Lund"] * 185)
+    figures = {"HasAns_exact_match": 15.0, "NoAns_exact_match": 0.0, "NoAns_f1": 0.0, "exact_match": 7.5}
+    assert figures.items() <= paired.figures.items()
+    assert "not_above_no_answer" in paired.seeds["1"].flags
 
 
 def test_headlines_are_means_over_seeds_and_flags_are_counted_over_them() -> None:
@@ -221,7 +212,7 @@ def test_headlines_are_means_over_seeds_and_flags_are_counted_over_them() -> Non
 
 
 def test_examples_of_the_training_data_are_counted_and_scores_given_without_them() -> None:
-    task = ClassificationTask(("bad", "good"), [*TRAIN, *DEV[:6]], DEV)
+    task = ClassificationTask(CLASSES, [*TRAIN, *DEV[:6]], DEV)
     found = _assess_one(task, _logits([1] * 6 + LABELS[6:].tolist()), "accuracy")
     assert found.flags == {"dev_in_training": "6 of 60 examples of dev are in train too"}
     group = found.methods["full"].groups["overlap"]["not in the training data"]
@@ -231,12 +222,10 @@ def test_examples_of_the_training_data_are_counted_and_scores_given_without_them
 
 
 def test_texts_that_the_test_shares_with_dev_and_training_are_counted() -> None:
-    task = ClassificationTask(("bad", "good"), TRAIN, DEV[:2], [*DEV[2:], TRAIN[0], *DEV[:2]])
+    task = ClassificationTask(CLASSES, TRAIN, DEV[:2], [*DEV[2:], TRAIN[0], *DEV[:2]])
     found = _assess_one(task, _logits([*LABELS[2:], 1, *LABELS[:2]]), "accuracy")
-    assert found.flags == {
-        "test_in_training": "1 of 61 examples of test are in train too",
-        "test_in_validation": "2 of 61 examples of test are in dev too",
-    }
+    train, dev = "1 of 61 examples of test are in train too", "2 of 61 examples of test are in dev too"
+    assert found.flags == {"test_in_training": train, "test_in_validation": dev}
 
 
 def test_lengths_classes_and_confusions() -> None:
@@ -246,11 +235,9 @@ def test_lengths_classes_and_confusions() -> None:
     assert sum(group.examples for group in details.groups["length"].values()) == 60
     assert isinstance(details.breakdown, ClassBreakdown)
     assert details.breakdown.confusion == [[27, 3], [0, 30]]
-    assert details.breakdown.classes == {
-        "bad": {"precision": 1.0, "recall": pytest.approx(0.9), "f1": pytest.approx((48 / 54 + 1) / 2), "examples": 30},
-        "good": {"precision": pytest.approx((30 / 36 + 1) / 2), "recall": 1.0, "f1": pytest.approx((60 / 66 + 1) / 2),
-                 "examples": 30},
-    }  # fmt: skip
+    bad = {"precision": 1.0, "recall": 0.9, "f1": (48 / 54 + 1) / 2, "examples": 30}
+    good = {"precision": (30 / 36 + 1) / 2, "recall": 1.0, "f1": (60 / 66 + 1) / 2, "examples": 30}
+    assert details.breakdown.classes == {"bad": pytest.approx(bad), "good": pytest.approx(good)}
 
 
 def test_questions_by_span_and_null_score() -> None:
@@ -296,14 +283,14 @@ def test_bins_of_confidence_are_pooled_over_seeds() -> None:
     assert found["confidence"] == pytest.approx([0.625, 0.98])
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "f1", "precision", "recall", "matthews", "roc_auc", "calibration"])
+@pytest.mark.parametrize("metric", EVERY)
 def test_any_metric_of_classes_alone_is_a_headline(metric: str) -> None:
-    found = _assess(_trial("full", 1, (30, 6, 0)), _trial("scratch", 1, (30, 12, 0)), metrics=[metric])
+    trials = (_trial("full", 1, (30, 6, 0)), _trial("scratch", 1, (30, 12, 0)))
     headline = {"f1": "f1_macro", "calibration": "expected_calibration_error"}.get(metric, metric)
-    assert found.headlines == [headline]
+    # An error is one only where there is nothing else.
+    found, beside = (_assess(*trials, metrics=of) for of in ([metric], ["calibration", metric]))
+    assert found.headlines == beside.headlines == [headline]
     assert found.methods["full"].intervals.keys() >= {headline} <= found.metrics.methods["full"].keys()
-    beside = _assess(_trial("full", 1, (30, 6, 0)), _trial("scratch", 1, (30, 12, 0)), metrics=["calibration", metric])
-    assert beside.headlines == [headline]  # an error only where there is nothing else
 
 
 @pytest.mark.parametrize("metric", ["squad_v2", "bleu", "rouge", "meteor"])
@@ -315,15 +302,14 @@ def test_any_metric_of_answers_alone_is_a_headline(metric: str) -> None:
 
 
 def test_a_score_that_the_data_does_not_allow_is_absent() -> None:
-    task = ClassificationTask(("bad", "good"), TRAIN, [example for example in DEV if example.label])
+    task = ClassificationTask(CLASSES, TRAIN, [example for example in DEV if example.label])
     found = _assess_one(task, pd.DataFrame({"logit_0": 0.0, "logit_1": np.arange(30.0)}), "roc_auc")
-    assert found.headlines == []
-    assert found.methods["full"].figures.keys() == {"validation_loss"}
+    assert (found.headlines, [*found.methods["full"].figures]) == ([], ["validation_loss"])
 
 
 def test_what_gives_a_row_away_is_said_as_it_is() -> None:
     pairs = [Example("the old ale house", term, 1) for term in ("ale", "house")]
-    found = ClassificationTask(("bad", "good"), pairs[:1], pairs[1:])
+    found = ClassificationTask(CLASSES, pairs[:1], pairs[1:])
     assert found.given.all()
     assert found.given_how.startswith("have a first text")
 
@@ -337,10 +323,9 @@ def test_150_classes_over_5000_rows_take_less_than_10_seconds_and_a_gigabyte() -
     logits = generator.normal(size=(count, classes))
     logits[::2][np.arange(count // 2), labels[::2]] += 99
     predictions = pd.DataFrame(logits, columns=[f"logit_{number}" for number in range(classes)])
-    names = ("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration")
     task = ClassificationTask([str(number) for number in range(classes)], rows, rows)
     held, began = reset_memory(), time.process_time()
-    found = assess(task, Scoring(names), [_run(predictions)], SETTINGS.model_copy(update={"bootstrap_samples": 1500}))
+    found = assess(task, Scoring(EVERY), [_run(predictions)], SETTINGS.model_copy(update={"bootstrap_samples": 1500}))
     assert time.process_time() - began < 10
     assert memory("VmHWM") - held < 1 << 30
     right = found.methods["full"].figures["accuracy"]

@@ -130,8 +130,7 @@ def test_scikit_learn_agrees(outcome: Classified) -> None:
 
 def test_many_classes_take_memory_by_example_and_not_by_pair_of_classes() -> None:
     generator = np.random.default_rng(0)
-    labels, predicted = generator.integers(150, size=(2, 4500))
-    outcome = Classified(tuple(map(str, range(150))), labels, predicted)
+    outcome = Classified(tuple(map(str, range(150))), *generator.integers(150, size=(2, 4500)))
     tracemalloc.start()
     for metric in (precision, recall, f1, matthews):
         metric.resampled(outcome)(np.ones((3, 4500)))

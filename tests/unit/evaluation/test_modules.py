@@ -13,6 +13,7 @@ import pytest
 from retrace.core.errors import InputError
 from tests.toy import ROOT
 
+Load = Callable[[str], Any]
 FILE = str(ROOT / "retrace" / "evaluation" / "hf_module.py")
 ANSWERS, GOLDS = ["Ada", ""], [["Ada Lund", "Ada"], []]
 ROWS = [
@@ -37,12 +38,12 @@ def evaluate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
 
 
 @pytest.fixture
-def load(evaluate: ModuleType, tmp_path: Path) -> Callable[[str], Any]:
+def load(evaluate: ModuleType, tmp_path: Path) -> Load:
     """A metric by its name."""
     return partial(evaluate.load, FILE, cache_dir=str(tmp_path))
 
 
-def test_a_metric_describes_itself(load: Callable[[str], Any]) -> None:
+def test_a_metric_describes_itself(load: Load) -> None:
     metric = load("rouge")
     assert (metric.name, set(metric.features[0])) == ("rouge", {"predictions", "references"})
     assert metric.description.startswith("ROUGE-1, ROUGE-2")
@@ -50,7 +51,7 @@ def test_a_metric_describes_itself(load: Callable[[str], Any]) -> None:
     assert "lists of right answers" in metric.inputs_description
 
 
-def test_squads_own_format_and_plain_texts(load: Callable[[str], Any]) -> None:
+def test_squads_own_format_and_plain_texts(load: Load) -> None:
     metric = load("squad_v2")
     plain = metric.compute(predictions=ANSWERS, references=GOLDS)
     assert plain["exact_match"] == plain["NoAns_f1"] == 100.0
@@ -62,7 +63,7 @@ def test_squads_own_format_and_plain_texts(load: Callable[[str], Any]) -> None:
     assert metric.compute(predictions=above_default, references=REFERENCES)["exact_match"] == 100.0
 
 
-def test_answers_belong_to_questions_by_their_id(load: Callable[[str], Any]) -> None:
+def test_answers_belong_to_questions_by_their_id(load: Load) -> None:
     metric = load("squad_v2")
     in_order = metric.compute(predictions=ROWS, references=REFERENCES)
     assert metric.compute(predictions=ROWS, references=REFERENCES[::-1]) == in_order
@@ -85,14 +86,12 @@ WRONG_CLASSES = [
 
 
 @pytest.mark.parametrize(("rows", "labels", "said"), WRONG_CLASSES)
-def test_what_is_no_probability_and_no_class_is_refused(
-    load: Callable[[str], Any], rows: list[Any], labels: list[int], said: str
-) -> None:
+def test_what_is_no_probability_or_class_is_refused(load: Load, rows: list[Any], labels: list[int], said: str) -> None:
     with pytest.raises(InputError, match=said):
         load("calibration").compute(predictions=rows, references=labels)
 
 
-def test_batches_and_combinations(evaluate: ModuleType, load: Callable[[str], Any]) -> None:
+def test_batches_and_combinations(evaluate: ModuleType, load: Load) -> None:
     every = evaluate.combine([load(name) for name in ("squad_v2", "meteor", "bleu", "rouge")])
     for answer, golds in zip(ANSWERS, GOLDS, strict=True):
         every.add_batch(predictions=[answer], references=[golds])
@@ -101,13 +100,13 @@ def test_batches_and_combinations(evaluate: ModuleType, load: Callable[[str], An
     assert any(name.startswith("meteor") for name in found)
 
 
-def test_classes_and_probabilities(load: Callable[[str], Any]) -> None:
+def test_classes_and_probabilities(load: Load) -> None:
     assert load("accuracy").compute(predictions=[0, 2], references=[1, 2]) == {"accuracy": 0.5}
     sure = {"predictions": [[0.9, 0.1], [0.4, 0.6], [1.0, 0.0]], "references": [0, 1, 0]}
     assert load("accuracy").compute(**sure) == {"accuracy": 1.0}
     assert load("calibration").compute(**sure) == {"expected_calibration_error": pytest.approx((0.1 + 0.4) / 3)}
 
 
-def test_an_unknown_name_says_which_are_known(load: Callable[[str], Any]) -> None:
+def test_an_unknown_name_says_which_are_known(load: Load) -> None:
     with pytest.raises(InputError, match="'blue' is not allowed; expected one of accuracy, bleu"):
         load("blue")

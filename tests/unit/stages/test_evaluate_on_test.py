@@ -1,12 +1,11 @@
 """A test split from training to the scores: answered apart, scored apart, and without a say in which epoch counts."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from retrace.core.files import write_json
+from retrace.core.files import read_json, write_json
 from retrace.core.paths import has_test, questions_path, sentences_path
 from retrace.core.settings import read_params
 from retrace.datasets.examples import Example, read_examples, write_task
@@ -46,14 +45,11 @@ def source(here: Path) -> Path:
     """A project in whose data there is a task with three splits."""
     Path("params.yaml").write_text(PARAMS)
     write_moods({"train": TRAIN, "dev": DEV, "test": TEST})
-    Path("data/files").mkdir()
     return Path("data/files")
 
 
 def write_moods(parts: dict[str, list[Example]]) -> None:
-    folder = Path("data/classification/moods")
-    folder.mkdir(parents=True, exist_ok=True)
-    write_task(folder, ("bad", "good"), parts)
+    write_task(Path("data/classification/moods"), ("bad", "good"), parts)
 
 
 def run(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -62,7 +58,7 @@ def run(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     model = make_model("classifier", tiny_config("modernbert", TOKENIZER), 0, "eager")
     write_tuned(Path("predictions/moods/full/1"), fine_tune(task, model, SETTINGS, 1, tiny_device(), "t"))
     evaluate.main()
-    return json.loads(evaluate.METRICS.read_text()), json.loads(evaluate.DETAILS.read_text())
+    return read_json(evaluate.METRICS), read_json(evaluate.DETAILS)
 
 
 def sections_of() -> tuple[list[Section], list[Task]]:
@@ -81,12 +77,12 @@ def test_both_splits_are_scored_and_the_test_split_does_not_choose_the_epoch(sou
     assert metrics["moods-test"]["full"]["accuracy"] == sum(right) / len(TEST)
     assert metrics["moods-test"]["full"]["validation_loss"] == pytest.approx(after.validation_loss, rel=1e-5)
     assert not Path("reports/curves/tasks/moods-test.csv").exists()
-    validated = (folder / PREDICTIONS).read_bytes(), (folder / LOSSES).read_bytes()
+    validated = [(folder / name).read_bytes() for name in (PREDICTIONS, LOSSES)]
 
     swapped = [Example(example.text, None, 1 - example.label) for example in TEST]
     write_moods({"train": TRAIN, "dev": DEV, "test": swapped})
     again, _ = run(source)
-    assert validated == ((folder / PREDICTIONS).read_bytes(), (folder / LOSSES).read_bytes())
+    assert validated == [(folder / name).read_bytes() for name in (PREDICTIONS, LOSSES)]
     for old, new in zip((before, after), read_tested(folder, "classification"), strict=True):
         assert old.rows.assign(label=1 - old.rows["label"]).equals(new.rows)
     assert again["moods"] == metrics["moods"]
@@ -113,15 +109,13 @@ def test_baselines_are_fitted_to_the_models_training_examples(source: Path) -> N
     others = [example if place in drawn else Example("x y", None, 1) for place, example in enumerate(TRAIN)]
     write_moods({"train": others})
     evaluate.main()
-    again = json.loads(evaluate.DETAILS.read_text())
-    assert again["moods"]["baselines"] == details["moods"]["baselines"]
+    assert read_json(evaluate.DETAILS)["moods"]["baselines"] == details["moods"]["baselines"]
 
 
 def test_a_task_without_a_test_split_does_not_mention_one(source: Path) -> None:
     Path("data/classification/moods/test.jsonl").unlink()
     assert not has_test(source, "moods")
-    metrics, _ = run(source)
-    assert list(metrics) == ["moods"]
+    assert list(run(source)[0]) == ["moods"]
     written = {path.name for path in Path("predictions/moods/full/1").iterdir()}
     assert written == {"predictions.parquet", "losses.json", "updates.json", "drawn.json", ".SHA256SUMS"}
     assert "test" not in str(sections_of()[0][0].blocks[:2])
@@ -130,7 +124,6 @@ def test_a_task_without_a_test_split_does_not_mention_one(source: Path) -> None:
 def test_official_tasks_have_test_splits_by_name(source: Path) -> None:
     for task, path in (("sst2", sentences_path(source, "test")), ("squad", questions_path(source, "test"))):
         assert not has_test(source, task)
-        path.parent.mkdir()
         write_json(path, {})
         assert has_test(source, task)
     assert [example.text for example in read_examples(source, "moods", "test")] == [example.text for example in TEST]

@@ -10,8 +10,8 @@ from retrace.core.errors import InputError
 from retrace.datasets.text import read_documents
 from retrace.models.heads import make_config
 from retrace.models.language_model import LanguageModel, make_language_model
-from retrace.objectives.language_modelling import mask_id, masked_batches, sliding_batches
-from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
+from retrace.objectives.language_modelling import mask_id, sliding_batches
+from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages
 from retrace.perplexity.measures import PerplexityFigures, figures_of
 from retrace.tokens.blocks import write_stream
 from retrace.tokens.settings import TokenizerSettings
@@ -19,19 +19,16 @@ from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, train_tokeniz
 from stages.perplexity_eval import held_out
 from tests.tiny import MODEL, TEXT, tiny_device, tiny_tokenizer
 
-DOCUMENTS = [" = Ada = ", "the guild of weavers", " = Bob = ", "the river"]
-
 
 def test_a_stream_goes_with_its_text(tmp_path: Path) -> None:
     tokenizer, text, tokens = tiny_tokenizer(), tmp_path / "wiki.valid.tokens", tmp_path / "valid.npy"
-    text.write_text("\n".join(DOCUMENTS))
+    text.write_text(" = Ada = \nthe guild of weavers\n = Bob = \nthe river")
     lengths = [len(tokenizer.encode(of).ids) for of in ("= Ada =\nthe guild of weavers", "= Bob =\nthe river")]
     np.save(tokens, np.zeros(sum(lengths), np.uint16))
     stream, found, sizes = held_out(tokens, text, tokenizer)
-    assert len(stream) == sum(lengths)
-    assert found.tolist() == lengths
+    assert (len(stream), found.tolist()) == (sum(lengths), lengths)
     assert sizes.tokens.tolist() == [7, 5]  # the vocabulary lacks the signs of headings
-    text.write_text("\n".join([*DOCUMENTS, "and more"]))
+    text.write_text(f"{text.read_text()}\nand more")
     with pytest.raises(InputError, match=r"valid\.npy: these are not the tokens of .*valid\.tokens; run tokenize"):
         held_out(tokens, text, tokenizer)
 
@@ -56,7 +53,7 @@ def _tokenizer() -> SubwordTokenizer:
 def _harness(texts: list[str], nats: float) -> dict[str, float]:
     texts = [text.replace("<unk>", "").replace("🙂", "") for text in texts]
     words = sum(len(re.split(r"\s+", text.strip())) for text in texts)
-    bits = nats / sum(len(text.encode("utf-8")) for text in texts) / math.log(2)
+    bits = nats / sum(len(text.encode()) for text in texts) / math.log(2)
     return {"perplexity_per_word": math.exp(nats / words), "bits_per_byte": bits}
 
 
@@ -64,7 +61,7 @@ def _reported(texts: list[str], family: str, tmp_path: Path) -> PerplexityFigure
     """The part of the stage that measures, on a tiny model with random weights: causal, or else pseudo."""
     tokenizer = _tokenizer()
     vocabulary, path = Vocabulary.of(tokenizer), tmp_path / "wiki.valid.tokens"
-    path.write_text("\n\n".join(texts), encoding="utf-8")
+    path.write_text("\n\n".join(texts))
     model, device = _model_of(family, tokenizer), tiny_device()
     if family == "llama":
         write_stream(tmp_path / "valid.npy", tokenizer, read_documents(path))
@@ -76,8 +73,8 @@ def _reported(texts: list[str], family: str, tmp_path: Path) -> PerplexityFigure
 
 
 def _model_of(family: str, tokenizer: SubwordTokenizer) -> LanguageModel:
-    sizes = MODEL.model_copy(update={"max_positions": 512})
-    return make_language_model(make_config(family, sizes, Vocabulary.of(tokenizer)), 0, "eager").eval()
+    config = make_config(family, MODEL.model_copy(update={"max_positions": 512}), Vocabulary.of(tokenizer))
+    return make_language_model(config, 0, "eager").eval()
 
 
 @torch.no_grad()
@@ -110,16 +107,3 @@ def test_perplexity_by_hand_by_the_harness_definitions_and_as_reported(texts: li
     for family, expected in by_hand.items():
         found = _reported(texts, family, tmp_path)
         assert {unit: getattr(found, unit) for unit in expected} == pytest.approx(expected, rel=1e-4)
-
-
-def test_masked_figures_are_the_mean_of_what_is_masked_for_each_ordinary_token(tmp_path: Path) -> None:
-    tokenizer, texts = _tokenizer(), [*TEXT[:3], *TEXTS["short"]]
-    vocabulary, stream = Vocabulary.of(tokenizer), np.concatenate(tokenizer.encode_documents(texts))
-    lengths, sizes = sizes_of(texts, tokenizer)
-    batches = masked_batches(stream, 32, 0.15, vocabulary)
-    losses = document_losses(_model_of("bert", tokenizer), batches, lengths, tiny_device())
-    figures = figures_of(losses, sizes)
-    ordinary = int((~np.isin(stream, vocabulary.special)).sum())
-    words = sum(len(text.split()) for text in texts)
-    assert losses.scored.sum() < ordinary / 4
-    assert math.log(figures.perplexity_per_word or 0) == pytest.approx(losses.mean * ordinary / words)
