@@ -126,7 +126,7 @@ def test_the_limits_say_what_the_figures_do_not() -> None:
     sample = {"data": "sample", "pretrain": {"intra_document_attention": True}}
     documents, invented = _limits(params=sample)[1:]
     assert documents.startswith("In training, attention stayed within documents; transformers does not confine it")
-    assert invented.startswith("The sample is a few thousand sentences about an invented country: the model knows noth")
+    assert invented.startswith("The sample is a few thousand sentences about an invented country: the model knows")
     own = ["Retrace has to be installed to load it: transformers alone cannot."]
     assert _limits(replace(PUBLISHED, library="retrace"))[1:] == own
 

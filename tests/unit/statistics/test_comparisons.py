@@ -97,6 +97,15 @@ def test_mcnemar_only_of_the_same_examples() -> None:
     assert tests == ["exact McNemar", "paired bootstrap"]
 
 
+def test_both_sources_of_chance_count_by_hand() -> None:
+    # Over examples: a standard deviation of 3. Over seeds: variances of 32 and 0 of two seeds each, √(32 / 2 + 0) = 4.
+    drawn = {"f1": np.array([-1.0, 0.0, 1.0]) * 3}
+    first, second = [Scored({"f1": value}, drawn) for value in (2.0, 10.0)], _of(0.0, 0.0)
+    second = [replace(model, drawn={"f1": np.zeros(3)}) for model in second]
+    found = difference("f1", first, second)
+    assert (found.value, found.of_examples, found.of_seeds, found.freedom) == pytest.approx((6, 3, 4, 1))
+
+
 def test_several_seeds_are_no_independent_examples() -> None:
     generator = np.random.default_rng(1)
     seeds = [generator.random(N) < 0.9 for _ in range(3)]
