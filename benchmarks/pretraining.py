@@ -5,8 +5,8 @@ is used as the `run_mlm` example with `--line_by_line` uses it: BERT, lines up t
 padded to the longest, AdamW, float32; once at its default learning rate and once at the best of a few.
 Afterwards both answer for the same masked tokens of the validation text, once line by line and once in blocks.
 
-Last result: 12,998 real tokens a second beside 1,706; loss on lines after 3 minutes 5.70 beside 6.37 at the
-Trainer's best rate, on two cores (pretraining.json).
+Last result: 12,998 real tokens a second beside 1,706; loss on blocks after 3 minutes 4.66 beside 6.96 at the
+Trainer's best rate, on two cores (pretraining.json, whose losses on lines are of lines that spelt `<unk>` out).
 
     python benchmarks/pretraining.py --project FOLDER   # a clone with WikiText-2, after `dvc repro tokenize`
 """
