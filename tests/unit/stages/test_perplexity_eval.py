@@ -10,8 +10,8 @@ from retrace.core.errors import InputError
 from retrace.datasets.text import read_documents
 from retrace.models.heads import make_config
 from retrace.models.language_model import LanguageModel, make_language_model
-from retrace.objectives.language_modelling import mask_id, sliding_batches
-from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages
+from retrace.objectives.language_modelling import mask_id, masked_batches, sliding_batches
+from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
 from retrace.perplexity.measures import PerplexityFigures, figures_of
 from retrace.tokens.blocks import write_stream
 from retrace.tokens.settings import TokenizerSettings
@@ -61,7 +61,7 @@ def _reported(texts: list[str], family: str, tmp_path: Path) -> PerplexityFigure
     """The part of the stage that measures, on a tiny model with random weights: causal, or else pseudo."""
     tokenizer = _tokenizer()
     vocabulary, path = Vocabulary.of(tokenizer), tmp_path / "wiki.valid.tokens"
-    path.write_text("\n\n".join(texts))
+    path.write_text("\n\n".join(texts), encoding="utf-8")
     model, device = _model_of(family, tokenizer), tiny_device()
     if family == "llama":
         write_stream(tmp_path / "valid.npy", tokenizer, read_documents(path))
@@ -107,3 +107,16 @@ def test_perplexity_by_hand_by_the_harness_definitions_and_as_reported(texts: li
     for family, expected in by_hand.items():
         found = _reported(texts, family, tmp_path)
         assert {unit: getattr(found, unit) for unit in expected} == pytest.approx(expected, rel=1e-4)
+
+
+def test_masked_figures_are_the_mean_of_what_is_masked_for_each_ordinary_token(tmp_path: Path) -> None:
+    tokenizer, texts = _tokenizer(), [*TEXT[:3], *TEXTS["short"]]
+    vocabulary, stream = Vocabulary.of(tokenizer), np.concatenate(tokenizer.encode_documents(texts))
+    lengths, sizes = sizes_of(texts, tokenizer)
+    batches = masked_batches(stream, 32, 0.15, vocabulary)
+    losses = document_losses(_model_of("bert", tokenizer), batches, lengths, tiny_device())
+    figures = figures_of(losses, sizes)
+    ordinary = int((~np.isin(stream, vocabulary.special)).sum())
+    words = sum(len(text.split()) for text in texts)
+    assert losses.scored.sum() < ordinary / 4
+    assert math.log(figures.perplexity_per_word or 0) == pytest.approx(losses.mean * ordinary / words)
