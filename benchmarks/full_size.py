@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from retrace.compute.device import Device, open_device, peak_memory
 from retrace.estimates.architectures import find_model
 from retrace.estimates.memory import Load, update_needs
-from retrace.finetuning.method import is_part, read_method, round_frozen
+from retrace.finetuning.method import read_method, round_frozen
 from retrace.models.heads import Head, make_model
 from retrace.models.language_model import LanguageModel
 from retrace.objectives.language_modelling import BlockModelling, Inputs, LabelledBatch, token_loss
@@ -139,7 +139,7 @@ def trained(cell: Cell, load: Load, device: Device) -> Speed:
         config.pad_token_id = 0  # without which there is no classifier
     body = make_model(cell.head, config, 0, device.attention)
     read_method({}, cell.method).tune(body, cell.head)
-    if is_part(body) and device.bf16:
+    if device.bf16:
         round_frozen(body)
     model = (body if cell.examples else LanguageModel(body)).to(device.torch_device)
     speed = None

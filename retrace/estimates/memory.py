@@ -32,7 +32,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from retrace.compute.device import is_true, whole_number
 from retrace.compute.sharding import recompute_layers
 from retrace.core.errors import InputError
-from retrace.finetuning.method import Method, is_part, round_frozen
+from retrace.finetuning.method import Method, round_frozen
 from retrace.models.heads import Head, make_model, objective_of, set_dropout
 from retrace.models.language_model import LanguageModel, PairModel
 from retrace.pretraining.settings import PretrainSettings
@@ -225,7 +225,7 @@ def _prepared(
         set_dropout(model, dropout)
     if tune is not None:
         tune(model, head)
-        if load.bf16 and is_part(model):
+        if load.bf16:
             round_frozen(model)
     if load.recomputes:
         recompute_layers(model, preserve_rng_state=False)  # fake tensors have no random state
