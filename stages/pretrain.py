@@ -15,7 +15,7 @@ import pandas as pd
 from retrace.compute.device import named_out_of_memory, open_device
 from retrace.compute.sharding import gather_weights
 from retrace.core.errors import exit_cleanly
-from retrace.core.files import atomic_folder, write_json, write_text
+from retrace.core.files import atomic_folder, read_json, write_json, write_text
 from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, FACTS, checkpoint_facts, given_checkpoint
 from retrace.models.heads import check_length
@@ -43,7 +43,8 @@ def main() -> None:
             check_length("pretrain.block_size", recipe.block_size, checkpoint)
         tokenizer = load_tokenizer(TOKENIZER)
         train_stream, valid_stream = (open_stream(TOKENS / f"{part}.npy") for part in ("train", "valid"))
-        model, objective = load(params, checkpoint, tokenizer, train_stream, device)
+        running = read_json(TOKENS / "counts.json")["train"].get("running_tokens", 0)
+        model, objective = load(params, checkpoint, tokenizer, train_stream, device, running)
         measure = validation(params, tokenizer, valid_stream, model, device)
         checkpointer = Checkpointer("pretrain", digest(), device)
         most = math.ceil(recipe.max_tokens / (recipe.batch_size * recipe.block_size)) if recipe.max_tokens else None

@@ -15,11 +15,12 @@ from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, given_checkpoint, questions_path, running_text, sentences_path, source_folder
 from retrace.core.records import timed
 from retrace.datasets.examples import read_sentences
+from retrace.datasets.splits import longest
 from retrace.datasets.squad import read_questions
 from retrace.datasets.text import PARTS, read_documents, text_path
-from retrace.tokens.blocks import write_stream
+from retrace.tokens.blocks import find_documents, open_stream, write_stream
 from retrace.tokens.settings import TokenizeParams, TokenizerSettings
-from retrace.tokens.tokenizer import copy_tokenizer, load_tokenizer, save_tokenizer, train_tokenizer
+from retrace.tokens.tokenizer import Vocabulary, copy_tokenizer, load_tokenizer, save_tokenizer, train_tokenizer
 
 TOKENIZER, TOKENS = Path("models/tokenizer"), Path("models/tokens")
 
@@ -42,6 +43,10 @@ def main() -> None:
             for part, documents in {"train": training_text(source, settings), **held_out}.items():
                 counts[part] = write_stream(folder / f"{part}.npy", tokenizer, documents)
                 print(f"{part}: {counts[part]['tokens']:,} tokens of {counts[part]['words']:,} words")
+            if "text" in settings.train_on:  # the train stream begins with it
+                last = sum(1 for _ in running(source, "train")) - 1
+                places = find_documents(open_stream(folder / "train.npy"), Vocabulary.of(tokenizer).begin)
+                counts["train"]["running_tokens"] = int(places[last, 1]) + 1
             write_json(folder / "counts.json", counts)
 
 
@@ -51,13 +56,13 @@ def running(source: Path, part: str) -> Iterator[str]:
 
 
 def training_text(source: Path, settings: TokenizerSettings) -> Iterator[str]:
-    """The text to train on: running text, passages and sentences of the training parts, as the settings say."""
+    """The text to train on: running text, passages, and sentences that are part of no other, as the settings say."""
     if "text" in settings.train_on:
         yield from running(source, "train")
     if "squad" in settings.train_on:
         yield from dict.fromkeys(question.context for question in read_questions(questions_path(source, "train")))
     if "sst2" in settings.train_on:
-        yield from (sentence.text for sentence in read_sentences(sentences_path(source, "train")))
+        yield from longest(sentence.text for sentence in read_sentences(sentences_path(source, "train")))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ tokens, with the mask token.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -95,28 +96,38 @@ class Masking:
 
 
 class BlockModelling:
-    """The pretraining objective: blocks at a random offset each epoch, masked anew or, without `masking`, causal."""
+    """The pretraining objective: blocks at a random offset each epoch, masked anew or, without `masking`, causal.
+
+    Epochs after the first `mixed` are drawn from `ending`, in as many steps and with as many passes as that takes.
+    """
 
     def __init__(
-        self, stream: np.ndarray, vocabulary: Vocabulary, block: int, batch: int, masking: Masking | None, seed: int
-    ) -> None:
+        self, stream: np.ndarray, vocabulary: Vocabulary, block: int, batch: int, masking: Masking | None, seed: int,
+        ending: np.ndarray | None = None, mixed: int = 0,
+    ) -> None:  # fmt: skip
         self._stream, self._vocabulary, self._block, self._batch = stream, vocabulary, block, batch
-        self._masking, self._seed = masking, seed
+        self._masking, self._seed, self._ending, self._mixed = masking, seed, ending, mixed
         self.steps = max(1, (len(cut_blocks(stream, block)) - 1) // batch)
 
     def batches(self, epoch: int) -> Iterator[LabelledBatch]:
         """The epoch's batches, on the host."""
         generator = seeded(self._seed, f"pretraining epoch {epoch}")
-        offset = int(torch.randint(self._block, (1,), generator=generator)) % max(1, len(self._stream) - self._block)
-        blocks = cut_blocks(self._stream, self._block, offset)
-        order = torch.randperm(len(blocks), generator=generator).numpy()
-        for step in range(self.steps):
-            rows = np.sort(order[step * self._batch : (step + 1) * self._batch])
-            chosen = torch.from_numpy(blocks[rows].astype(np.int64))
+        stream = self._stream if self._ending is None or epoch <= self._mixed else self._ending
+        for blocks in islice(self._drawn(stream, generator), self.steps):
+            chosen = torch.from_numpy(blocks.astype(np.int64))
             if self._masking is None:
                 yield next_tokens(chosen, self._vocabulary)
             else:
                 yield mask_blocks(chosen, self._masking, self._vocabulary, generator)
+
+    def _drawn(self, stream: np.ndarray, generator: torch.Generator) -> Iterator[np.ndarray]:
+        """Batches of blocks, in one pass after another over the stream."""
+        while True:
+            offset = int(torch.randint(self._block, (1,), generator=generator)) % max(1, len(stream) - self._block)
+            blocks = cut_blocks(stream, self._block, offset)
+            order = torch.randperm(len(blocks), generator=generator).numpy()
+            for first in range(0, max(1, len(blocks) - self._batch + 1), self._batch):
+                yield blocks[np.sort(order[first : first + self._batch])]
 
     def sizes(self, batch: LabelledBatch) -> tuple[int, int]:
         """The number of targets, and of all tokens, as blocks have no padding."""

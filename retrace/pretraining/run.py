@@ -25,16 +25,18 @@ EVALUATION_RATE = 0.15  # share of tokens masked in validation, independent of t
 
 
 def load(
-    params: PretrainParams, checkpoint: Path | None, tokenizer: SubwordTokenizer, stream: np.ndarray, device: Device
-) -> tuple[LanguageModel, Objective]:
-    """The model with its initial weights, and the objective on the training text."""
+    params: PretrainParams, checkpoint: Path | None, tokenizer: SubwordTokenizer, stream: np.ndarray, device: Device,
+    running: int = 0,
+) -> tuple[LanguageModel, Objective]:  # fmt: skip
+    """The model with its initial weights, and the objective on the training text; so many tokens first are running."""
     recipe, vocabulary = params.pretrain, Vocabulary.of(tokenizer)
     model = to_device(_initial_model(params, checkpoint, vocabulary, device.attention), device)
     sizes, masking = (recipe.block_size, recipe.batch_size), _masking(recipe, tokenizer)
     if isinstance(model, PairModel):
         return model, PairModelling(stream, tokenizer, *sizes, masking, params.seed)
     masking = None if model.objective == "causal" else masking
-    return model, BlockModelling(stream, vocabulary, *sizes, masking, params.seed)
+    ending, mixed = (stream[:running], recipe.epochs - recipe.text_epochs) if recipe.text_epochs else (None, 0)
+    return model, BlockModelling(stream, vocabulary, *sizes, masking, params.seed, ending, mixed)
 
 
 def validation(

@@ -14,6 +14,9 @@ class PretrainSettings(Section):
     """Language modelling on blocks of the running text."""
 
     epochs: int = Field(ge=0, description="0: the checkpoint is used unchanged")
+    text_epochs: int = Field(
+        default=0, ge=0, description="of the epochs, the last, in which blocks are of the running text alone"
+    )
     batch_size: Count = Field(description="blocks per step, over all processes")
     block_size: Count = Field(description="tokens of a block")
     max_lr: Positive | None = Field(default=None, description="a larger lr is an error; null: no limit")
@@ -34,6 +37,9 @@ class PretrainSettings(Section):
 
     @model_validator(mode="after")
     def _pairs_fit(self) -> Self:
+        most = 0 if self.next_sentence else self.epochs
+        allowed = f"expected at most {most}, the epochs, or 0 with next_sentence"
+        require(self.text_epochs <= most, "text_epochs", self.text_epochs, allowed)
         go_together = not (self.intra_document_attention and self.next_sentence)
         require(go_together, "intra_document_attention", True, "pairs of sentences (next_sentence) share no block")
         has_room = not self.next_sentence or self.block_size >= SHORTEST_PAIR

@@ -37,7 +37,7 @@ class TokenizerSettings(Section):
     lowercase: bool = Field(default=True, description="lower-case the text")
     train_on: Annotated[tuple[Literal["text", "squad", "sst2"], ...], Field(min_length=1)] = Field(
         default=("text",),
-        description="the running text, the passages of SQuAD, the sentences of SST-2: their training splits",
+        description="of the training splits: running text, passages of SQuAD, SST-2's sentences that are in no other",
     )
     special: Literal["bert", "roberta"] = Field(
         default="bert",

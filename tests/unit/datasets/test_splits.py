@@ -3,7 +3,17 @@ import random
 import pytest
 
 from retrace.core.errors import InputError
-from retrace.datasets.splits import LOOSE, Words, given_away, groups_of, held_out_split, keys_of, known_rows, words_of
+from retrace.datasets.splits import (
+    LOOSE,
+    Words,
+    given_away,
+    groups_of,
+    held_out_split,
+    keys_of,
+    known_rows,
+    longest,
+    words_of,
+)
 
 
 def _lies_in(part: Words, whole: Words) -> bool:
@@ -49,6 +59,17 @@ def test_a_text_is_given_away_by_one_that_it_lies_in_or_that_is_half_of_it(seed:
     training, texts = _random_texts(generator), _random_texts(generator)
     expected = [any(_lies_in(text, of) or (len(of) >= 4 and _is_half(of, text)) for of in training) for text in texts]
     assert given_away(texts, training).tolist() == expected
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_longest_texts_lie_in_no_other(seed: int) -> None:
+    texts = dict.fromkeys(_random_texts(random.Random(seed)))
+    expected = [text for text in texts if not any(_lies_in(text, other) for other in texts if other != text)]
+    assert longest([*map(" ".join, texts)] * 2) == [*map(" ".join, expected)]
+
+
+def test_case_makes_no_text_longer_and_a_text_without_words_is_none_of_the_longest() -> None:
+    assert longest(["a film", "A film .", "the", "", "film"]) == ["A film .", "the"]
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -32,6 +32,25 @@ def test_an_epoch_begins_anywhere_that_leaves_a_block() -> None:
         assert found == places
 
 
+def test_the_last_epochs_are_of_their_own_text_in_several_passes() -> None:
+    """Two epochs of eight steps over everything, then eight over five blocks: four passes of two."""
+    stream = np.arange(9 * 5 * 2)
+    objective = BlockModelling(stream, Vocabulary.of(tiny_tokenizer()), 5, 2, None, 1, stream[:29], 2)
+    assert objective.steps == 8
+    for epoch in (1, 2):
+        starts = torch.cat([batch.ids[:, 0] for batch in objective.batches(epoch)])
+        assert len(starts.unique()) == 16
+        assert starts.max() >= 30
+    batches = list(objective.batches(3))
+    assert len(batches) == 8
+    passes = torch.cat([batch.ids[:, 0] for batch in batches]).view(4, 4)
+    assert passes.max() <= 25
+    for starts in passes:
+        assert len(starts.unique()) == 4
+        assert len((starts % 5).unique()) == 1
+    assert len((passes[:, 0] % 5).unique()) > 1
+
+
 def test_a_compiled_model_gets_few_numbers_of_targets() -> None:
     """Ten of 2 × 256 tokens: rounded up to a multiple of 32, by first positions without a target."""
     labels = torch.full((2, 256), IGNORED)
