@@ -111,9 +111,11 @@ class RunRecord(Record):
 
 def find_origin(device: str | None = None) -> Origin:
     """The origin of a result made now; `device` is the name of the GPU, if one computes."""
-    changes = try_git("status", "--porcelain", "--untracked-files=no", "--", ".", *WRITTEN, folder=PROJECT)
+    # git ignores the folder of a study's run, which is a copy of the project around it.
+    folder = PROJECT.parents[2] if PROJECT.parts[-3:-1] == (".retrace", "studies") else PROJECT
+    changes = try_git("status", "--porcelain", "--untracked-files=no", "--", ".", *WRITTEN, folder=folder)
     return Origin(
-        commit=try_git("rev-parse", "HEAD", folder=PROJECT),
+        commit=try_git("rev-parse", "HEAD", folder=folder),
         clean=changes == "",
         date=datetime.now(UTC).date().isoformat(),
         machine=device or f"{_processor()}, {os.cpu_count()} cores",

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from retrace.core import records
 from retrace.core.errors import InputError
-from retrace.core.records import git, try_git
+from retrace.core.records import find_origin, git, try_git
 
 
 def test_git_answers_for_the_folder_or_fails_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,6 +19,24 @@ def test_git_answers_for_the_folder_or_fails_in_one_line(tmp_path: Path, monkeyp
     assert git("status", "--porcelain", "--", "new", folder=tmp_path) == "?? new"
     assert git("check-ignore", "out", folder=tmp_path) == "out"
     assert try_git("rev-parse", "HEAD", folder=tmp_path) is None
+
+
+def test_a_study_is_of_the_commit_of_the_project_around_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where git does not see the study's folder: what is changed is the project."""
+    (tmp_path / ".gitignore").write_text(".retrace\n")
+    git("init", "-q", folder=tmp_path)
+    git("add", ".", folder=tmp_path)
+    git("-c", "user.name=a", "-c", "user.email=b", "commit", "-qm", "c", folder=tmp_path)
+    study = tmp_path / ".retrace/studies/a"
+    study.mkdir(parents=True)
+    for folder in (tmp_path, study):
+        monkeypatch.setattr(records, "PROJECT", folder)
+        assert find_origin().clean
+    (tmp_path / ".gitignore").write_text(".retrace\na\n")
+    for folder in (tmp_path, study):
+        monkeypatch.setattr(records, "PROJECT", folder)
+        assert not find_origin().clean
+    assert find_origin().commit == git("rev-parse", "HEAD", folder=tmp_path)
 
 
 def test_a_missing_git_is_an_input_error(monkeypatch: pytest.MonkeyPatch) -> None:
