@@ -106,13 +106,15 @@ class BlockModelling:
         ending: np.ndarray | None = None, mixed: int = 0,
     ) -> None:  # fmt: skip
         self._stream, self._vocabulary, self._block, self._batch = stream, vocabulary, block, batch
-        self._masking, self._seed, self._ending, self._mixed = masking, seed, ending, mixed
+        self._masking, self._seed, self._mixed = masking, seed, mixed
+        self._ending = stream if ending is None else ending
+        cut_blocks(self._ending, block)  # a text that is too short is an error now, not when its first epoch begins
         self.steps = max(1, (len(cut_blocks(stream, block)) - 1) // batch)
 
     def batches(self, epoch: int) -> Iterator[LabelledBatch]:
         """The epoch's batches, on the host."""
         generator = seeded(self._seed, f"pretraining epoch {epoch}")
-        stream = self._stream if self._ending is None or epoch <= self._mixed else self._ending
+        stream = self._stream if epoch <= self._mixed else self._ending
         for blocks in islice(self._drawn(stream, generator), self.steps):
             chosen = torch.from_numpy(blocks.astype(np.int64))
             if self._masking is None:

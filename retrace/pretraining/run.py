@@ -28,14 +28,15 @@ def load(
     params: PretrainParams, checkpoint: Path | None, tokenizer: SubwordTokenizer, stream: np.ndarray, device: Device,
     running: int = 0,
 ) -> tuple[LanguageModel, Objective]:  # fmt: skip
-    """The model with its initial weights, and the objective on the training text; so many tokens first are running."""
+    """The model with its initial weights, and its objective; the stream's first `running` tokens are running text."""
     recipe, vocabulary = params.pretrain, Vocabulary.of(tokenizer)
     model = to_device(_initial_model(params, checkpoint, vocabulary, device.attention), device)
     sizes, masking = (recipe.block_size, recipe.batch_size), _masking(recipe, tokenizer)
     if isinstance(model, PairModel):
         return model, PairModelling(stream, tokenizer, *sizes, masking, params.seed)
     masking = None if model.objective == "causal" else masking
-    ending, mixed = (stream[:running], recipe.epochs - recipe.text_epochs) if recipe.text_epochs else (None, 0)
+    ending = stream[:running] if recipe.text_epochs else None
+    mixed = recipe.epochs - recipe.text_epochs
     return model, BlockModelling(stream, vocabulary, *sizes, masking, params.seed, ending, mixed)
 
 

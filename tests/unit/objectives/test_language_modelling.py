@@ -1,8 +1,10 @@
 """Batches of blocks: how many, where they begin, and how they are handed to a model."""
 
 import numpy as np
+import pytest
 import torch
 
+from retrace.core.errors import InputError
 from retrace.objectives.language_modelling import IGNORED, BlockModelling, LabelledBatch
 from retrace.tokens.tokenizer import Vocabulary
 from tests.tiny import tiny_device, tiny_tokenizer
@@ -49,6 +51,8 @@ def test_the_last_epochs_are_of_their_own_text_in_several_passes() -> None:
         assert len(starts.unique()) == 4
         assert len((starts % 5).unique()) == 1
     assert len((passes[:, 0] % 5).unique()) > 1
+    with pytest.raises(InputError, match="the text has 4 tokens, which do not fill one block of 5"):
+        BlockModelling(stream, Vocabulary.of(tiny_tokenizer()), 5, 2, None, 1, stream[:4], 2)
 
 
 def test_a_compiled_model_gets_few_numbers_of_targets() -> None:
