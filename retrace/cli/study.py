@@ -17,13 +17,13 @@ from retrace.cli.settings import write_presets
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import CODE, take
+from retrace.core.paths import WORKSPACES
 from retrace.core.records import WRITTEN as WRITTEN_BY_RUNS
 from retrace.core.records import git, try_git
 from retrace.core.settings import LARGEST_SEED, Seed, build, read_params
 from retrace.study.published import MEANINGS, PUBLISHED, RESULT, STUDIES, StudyResult, read_published
 
 RETRACE = (sys.executable, "-m", "retrace.cli.main")
-WORKSPACES = Path(".retrace/studies")
 OWN_DATA, REPORTS = Path("data/own"), Path("reports")
 NOT_COPIED = ("reports/", "studies/", "data/own/")  # made by runs; other studies'; linked
 PIPELINE, IGNORED, STAGES = Path("dvc.yaml"), Path(".dvcignore"), Path("studies/dvc.yaml")

@@ -25,7 +25,7 @@ from typing import Any, TextIO
 
 from retrace.core.errors import STOPPING, InputError, Interrupted
 from retrace.core.files import SUMS, damaged, file_digest, file_digests
-from retrace.core.paths import PROJECT
+from retrace.core.paths import PROJECT, WORKSPACES
 from retrace.core.settings import file_of, read_params, values_of
 
 LOCKS = Path(".retrace/locks")
@@ -84,7 +84,7 @@ def holder(path: Path) -> Holder | None:
 
 def running() -> list[Holder]:
     """The holders of all guarded runs in progress in this folder and in the workspaces of studies."""
-    folders = [Path(), *Path().glob(".retrace/studies/*")]
+    folders = [Path(), *WORKSPACES.glob("*")]
     locks = sorted(path for folder in folders for path in folder.glob(f"{LOCKS}/*.lock"))
     return [found for path in locks if (found := holder(path)) is not None]
 

@@ -16,6 +16,7 @@ from retrace.core.files import read_json
 
 UNKNOWN = "<unk>"  # WikiText's mark for a word that it left out
 PROJECT = Path(__file__).parents[2]  # a study runs in a folder of its own
+WORKSPACES = Path(".retrace/studies")  # of those folders, in the project that they are copies of
 LOCKFILES = (Path("dvc.lock"), Path("data/dvc.lock"))
 DATA = Path("data")
 TASKS = DATA / "classification"

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, mod
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_object, write_json
-from retrace.core.paths import PROJECT
+from retrace.core.paths import PROJECT, WORKSPACES
 
 STAGES = Path("reports/runs/stages")
 SOURCES = Path("reports/sources")  # a folder of its own, as studies depend on the one above
@@ -112,7 +112,7 @@ class RunRecord(Record):
 def find_origin(device: str | None = None) -> Origin:
     """The origin of a result made now; `device` is the name of the GPU, if one computes."""
     # git ignores the folder of a study's run, which is a copy of the project around it.
-    folder = PROJECT.parents[2] if PROJECT.parts[-3:-1] == (".retrace", "studies") else PROJECT
+    folder = PROJECT.parents[2] if PROJECT.parent.parts[-2:] == WORKSPACES.parts else PROJECT
     changes = try_git("status", "--porcelain", "--untracked-files=no", "--", ".", *WRITTEN, folder=folder)
     return Origin(
         commit=try_git("rev-parse", "HEAD", folder=folder),
