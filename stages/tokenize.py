@@ -6,7 +6,8 @@ into memory-mapped arrays, which pretraining cuts into blocks.
     python -m stages.tokenize
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from retrace.core.errors import exit_cleanly
@@ -18,9 +19,9 @@ from retrace.datasets.examples import read_sentences
 from retrace.datasets.splits import longest
 from retrace.datasets.squad import read_questions
 from retrace.datasets.text import PARTS, read_documents, text_path
-from retrace.tokens.blocks import find_documents, open_stream, write_stream
+from retrace.tokens.blocks import write_stream
 from retrace.tokens.settings import TokenizeParams, TokenizerSettings
-from retrace.tokens.tokenizer import Vocabulary, copy_tokenizer, load_tokenizer, save_tokenizer, train_tokenizer
+from retrace.tokens.tokenizer import copy_tokenizer, load_tokenizer, save_tokenizer, train_tokenizer
 
 TOKENIZER, TOKENS = Path("models/tokenizer"), Path("models/tokens")
 
@@ -35,18 +36,18 @@ def main() -> None:
                 tokenizer = load_tokenizer(model)
                 copy_tokenizer(model, folder)
             else:
-                tokenizer = train_tokenizer(settings, lambda: training_text(source, settings), "tokenizer.vocab_size")
+                tokenizer = train_tokenizer(
+                    settings, lambda: chain.from_iterable(training_texts(source, settings)), "tokenizer.vocab_size"
+                )
                 save_tokenizer(tokenizer, folder, settings.lowercase)
         with atomic_folder(TOKENS, summed=True) as folder:
             counts = {}
-            held_out = {part: running(source, part) for part in PARTS[1:]}
-            for part, documents in {"train": training_text(source, settings), **held_out}.items():
-                counts[part] = write_stream(folder / f"{part}.npy", tokenizer, documents)
+            held_out = {part: [running(source, part)] for part in PARTS[1:]}
+            for part, texts in {"train": training_texts(source, settings), **held_out}.items():
+                counts[part], ends = write_stream(folder / f"{part}.npy", tokenizer, *texts)
                 print(f"{part}: {counts[part]['tokens']:,} tokens of {counts[part]['words']:,} words")
-            if "text" in settings.train_on:  # the train stream begins with it
-                last = sum(1 for _ in running(source, "train")) - 1
-                places = find_documents(open_stream(folder / "train.npy"), Vocabulary.of(tokenizer).begin)
-                counts["train"]["running_tokens"] = int(places[last, 1]) + 1
+                if part == "train" and "text" in settings.train_on:  # its stream begins with the running text
+                    counts[part]["running_tokens"] = ends[0]
             write_json(folder / "counts.json", counts)
 
 
@@ -55,14 +56,14 @@ def running(source: Path, part: str) -> Iterator[str]:
     return read_documents(text_path(running_text(source), part))
 
 
-def training_text(source: Path, settings: TokenizerSettings) -> Iterator[str]:
-    """The text to train on: running text, passages, and sentences that are part of no other, as the settings say."""
+def training_texts(source: Path, settings: TokenizerSettings) -> Iterator[Iterable[str]]:
+    """The texts to train on: running text, passages, and sentences that are part of no other, as the settings say."""
     if "text" in settings.train_on:
-        yield from running(source, "train")
+        yield running(source, "train")
     if "squad" in settings.train_on:
-        yield from dict.fromkeys(question.context for question in read_questions(questions_path(source, "train")))
+        yield dict.fromkeys(question.context for question in read_questions(questions_path(source, "train")))
     if "sst2" in settings.train_on:
-        yield from longest(sentence.text for sentence in read_sentences(sentences_path(source, "train")))
+        yield longest(sentence.text for sentence in read_sentences(sentences_path(source, "train")))
 
 
 if __name__ == "__main__":

@@ -233,7 +233,7 @@ def _remote() -> Iterator[Finding]:
         is_checked = config["remote"][name].get("verify", False)
         own: Any = config.load_one("local")
         where = "--local " if name in own["remote"] else ""
-        said = f"{name}: what it gives is {'' if is_checked else 'not '}compared with its digest"
+        said = f"{name}: downloads are {'' if is_checked else 'not '}checked against their MD5"
         yield Finding("remote", said, None if is_checked else f"dvc remote modify {where}{name} verify true")
 
 

@@ -148,7 +148,7 @@ def memory(
         ("weights", size(needed.weights)),
         ("gradients", size(needed.gradients)),
         ("moments of the optimizer", size(needed.moments)),
-        ("activations and the like, at the peak", size(needed.passing)),
+        ("activations and temporary buffers, at the peak", size(needed.transient)),
         ("estimate", size(needed.peak)),
         ("trained weights of the best epoch, in main memory, from the second epoch on", size(needed.gradients)),
     ]
@@ -185,7 +185,7 @@ def plan(
     steps = tokens / recipe.batch_size / recipe.block_size
     model = f"{config.model_type}: {first.parameters:,} parameters, {first.flops / 1e9:.3f} GFLOP a token"
     print(f"{model}; blocks of {recipe.block_size} tokens, {recipe.batch_size} a step, {steps:,.0f} steps")
-    print(f"assumed: {teraflops:g} TFLOP/s a device, of which {utilization:.0%} are reached")
+    print(f"assumed: a peak of {teraflops:g} TFLOP/s per device, {utilization:.0%} MFU")
     print(f"disk: {TRAINED} × {size(first.weights)} of weights, {STATES} × {size(first.checkpoint)} of checkpoints")
     lines = []
     for each in devices:

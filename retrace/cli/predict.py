@@ -42,12 +42,12 @@ def predict(
     grid = build(Grid, params, "finetune")
     asks = grid.kind_of(task) == "question_answering"
     if ensemble and seed is not None:
-        raise InputError("--ensemble is of all seeds; leave out --seed")
+        raise InputError("--ensemble uses all seeds; leave out --seed")
     cell = chosen_cell(grid, task, method, seed)
     predictor = Predictor(task, cell.method, grid.seeds if ensemble else [cell.seed], params)
     pairs = not asks and read_examples(source_folder(params["data"]), task, "dev")[0].pair is not None
     if not asks and (question or passage):
-        raise InputError(f"--passage and --question are of questions; {task} takes texts")
+        raise InputError(f"--passage and --question are for question answering; {task} takes texts")
     if bool(question) != (passage is not None):
         raise InputError("--passage and --question go together")
     context = read_text(passage) if passage else ""

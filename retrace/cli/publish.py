@@ -59,7 +59,7 @@ def publish(
     repository already has them, no commit is made.
     """
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
-        raise InputError(f"{repository!r} is no repository; expected ORG/NAME")
+        raise InputError(f"{repository!r} is not a repository; expected ORG/NAME")
     address = Address(repository, revision, Pin.parse(base, "--base") if base else None)
     params = read_params()
     cell = _cell(task, method, seed, params)
@@ -107,7 +107,7 @@ def _doubts(trained: Trained) -> dict[str, str]:
     found = {}
     files = [line[3:] for line in git("status", "--porcelain").splitlines()]  # ignored files are left out
     if files:
-        found["dirty"] = f"the model would belong to no commit: not committed: {some_of(files)}"
+        found["dirty"] = f"no commit would have this model: {some_of(files)} not committed"
     stale = stale_stages(_stages(trained))
     if stale:
         found["stale"] = f"{some_of(stale)}: out of date by dvc.lock; run dvc repro and commit it"

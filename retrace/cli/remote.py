@@ -41,7 +41,7 @@ def pull_option() -> list[str]:
             fault = _fault(repo)
             if fault is None:
                 return ["--pull"]
-            print(f"remote {name}: {fault}; nothing is taken from it", file=sys.stderr)
+            print(f"remote {name}: {fault}; continuing without it", file=sys.stderr)
     return []
 
 

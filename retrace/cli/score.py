@@ -56,14 +56,14 @@ def squad(
         raise InputError(f"{predictions}: no prediction for any question of {dataset}")
     flags: Flags = {}
     if missing := [question.id for question in questions if question.id not in answers]:
-        counted = f"{len(missing):,} of {len(questions):,} questions have no prediction, {missing[0]} the first"
+        counted = f"{len(missing):,} of {len(questions):,} questions have no prediction, the first of them {missing[0]}"
         if not allow_missing:
             raise InputError(f"{predictions}: {counted}; with --allow-missing only the others are scored")
         flags["missing"] = f"{counted}; only the others are scored"
     known = {question.id: question for question in questions}
     if unknown := [name for name in answers if name not in known]:
         count = f"{len(unknown):,} of {len(answers):,}"
-        flags["unknown"] = f"{count} predictions are of no question, {unknown[0]} the first"
+        flags["unknown"] = f"{count} predictions belong to no question, the first to {unknown[0]}"
     no_answer = None
     if na_prob:
         no_answer = _by_id(na_prob, dict[str, FiniteFloat], "numbers")

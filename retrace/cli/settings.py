@@ -95,7 +95,7 @@ def _rows(key: str, schema: Schema) -> Iterator[Row]:
     if key == "methods.NAME" and "properties" not in schema:  # stages take the whole entry, whatever its keys
         yield from _rows_of_methods()
     elif "properties" in schema and key.endswith(".optimizer") and not key.startswith("pretrain."):
-        yield key, "a section of keys and values", "`{}`", "the keys of `pretrain.optimizer`"
+        yield key, "a mapping", "`{}`", "the keys of `pretrain.optimizer`"
     elif "properties" in schema:
         for name, inner in schema["properties"].items():
             yield from _rows(f"{key}.{name}", inner)
@@ -110,7 +110,7 @@ def _rows_of_methods() -> Iterator[Row]:
     """The settings that all methods have, then those of single methods."""
     general = schema_of(MethodSettings)
     yield from _rows("methods.NAME", general)
-    yield f"methods.NAME.{PER_TASK}", "a section of keys and values", "`{}`", "other values for single tasks"
+    yield f"methods.NAME.{PER_TASK}", "a mapping", "`{}`", "other values for some tasks, by name"
     for method in plugin_names(METHODS):
         for name, schema in schema_of(load_plugin(METHODS, method, "methods").Settings)["properties"].items():
             if name not in general["properties"]:
@@ -162,7 +162,7 @@ def _find(name: str | Path, folder: Path) -> Path:
     path = named if named.is_file() else Path(name)
     if not path.is_file():
         names = ", ".join(sorted(each.stem for each in (folder / PRESETS).glob("*.yaml")))
-        raise InputError(f"{name}: no such file, nor a preset; there are: {names}")
+        raise InputError(f"{name}: no such file or preset; presets: {names}")
     return path
 
 

@@ -29,7 +29,9 @@ from retrace.core.guard import handled
 
 DVC = (sys.executable, "-m", "dvc", "--wait-for-lock", "repro")
 ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # signals that ask to stop
-Jobs = typer.Option("--jobs", "-j", min=1, help="cells at once; default: one per GPU or core; with RETRACE_LAUNCH one")
+Jobs = typer.Option(
+    "--jobs", "-j", min=1, help="fine-tuning runs at once; default: one per GPU or core; with RETRACE_LAUNCH one"
+)
 PIPELINE, RECORD = Path("dvc.yaml"), Path("dvc.lock")
 
 

@@ -130,7 +130,7 @@ def records() -> None:
 def _folder(name: str) -> Path:
     folders = _folders()
     if name not in folders:
-        raise InputError(f"NAME: {name!r} is no study; expected one of {', '.join(folders)}")
+        raise InputError(f"NAME: {name!r} is not a study; expected one of {', '.join(folders)}")
     return folders[name]
 
 

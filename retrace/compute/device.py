@@ -32,10 +32,12 @@ from retrace.core.settings import LARGEST_SEED, Precision, read_params
 
 Batch = TypeVar("Batch", bound="Examples")
 
-PATIENCE = timedelta(seconds=45)  # with another process in an update
+TIMEOUT = timedelta(seconds=45)  # with another process in an update
 GONE = ("closed by peer", "reset by peer", "imed out")  # in gloo's messages about a process that ended or hangs
 
 CPU_OUT_OF_MEMORY = "DefaultCPUAllocator: can't allocate memory"  # in the RuntimeError that torch raises
+# In the RuntimeErrors of kernels, cuBLAS and NCCL, which allocate memory of their own.
+GPU_OUT_OF_MEMORY = ("CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "Cuda failure 2 'out of memory'")
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
@@ -74,7 +76,7 @@ class Device:
 
     def send(self, tensor: Tensor) -> Tensor:
         """A copy of a CPU tensor on the device; from pinned memory, so that the host does not wait for a GPU."""
-        pinned = tensor.pin_memory() if self.torch_device.type == "cuda" else tensor
+        pinned = tensor.contiguous().pin_memory() if self.torch_device.type == "cuda" else tensor
         return pinned.to(self.torch_device, non_blocking=True)
 
     def is_idle(self) -> bool:
@@ -118,25 +120,30 @@ class Device:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Raise Interrupted where another process ended or, on CPUs, has not answered for `PATIENCE`.
-
-        GPUs keep NCCL's ten minutes, and compiled models the default, as both may start slowly.
-        """
-        if self.processes == 1:
-            yield
-            return
-        if self.torch_device.type == "cpu" and not self.compiler:
-            _set_pg_timeout(PATIENCE)
+        """Raise Interrupted where another process ended, or has not answered for the process group's timeout."""
         try:
             yield
         except RuntimeError as error:
-            if not any(sign in str(error) for sign in GONE):
+            if self.processes == 1 or not any(sign in str(error) for sign in GONE):
                 raise
             raise Interrupted(
                 f"process {self.rank} lost another process, which ended or hangs; run it again to resume"
             ) from error
+
+    @contextmanager
+    def promptly(self) -> Iterator[None]:
+        """A timeout of `TIMEOUT` for an update on CPUs, in which all processes have about as much to do.
+
+        In an evaluation one may be slower by more, and saves files alone. GPUs keep NCCL's ten minutes, and compiled
+        models the default, as both may start slowly.
+        """
+        is_short = self.processes > 1 and self.torch_device.type == "cpu" and not self.compiler
+        if is_short:
+            _set_pg_timeout(TIMEOUT)
+        try:
+            yield
         finally:
-            if self.torch_device.type == "cpu":
+            if is_short:
                 _set_pg_timeout(default_pg_timeout)
 
     def seed_dropout(self) -> None:
@@ -159,7 +166,7 @@ def open_device(seed: int, precision: Precision = "auto", lease: bool = True) ->
         raise InputError(f"seed: {seed} is not allowed; expected a whole number from 0 to {LARGEST_SEED}")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it CUDA's products are not deterministic
     # NVLS sums in the network switch, in any order. NCCL and PyTorch read both when the process group is made.
-    os.environ.setdefault("NCCL_ALGO", "^NVLS")
+    os.environ.setdefault("NCCL_ALGO", "^NVLS,NVLSTree")
     torch.use_deterministic_algorithms(True)
     torch.backends.cuda.enable_cudnn_sdp(False)  # its backward pass is not deterministic; the other kernels' are
     _keep_freed_memory()
@@ -247,7 +254,8 @@ def named_out_of_memory(run: str, trains: bool = True) -> Iterator[None]:
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        if not (isinstance(error, (MemoryError, torch.OutOfMemoryError)) or CPU_OUT_OF_MEMORY in str(error)):
+        is_named = any(sign in str(error) for sign in (CPU_OUT_OF_MEMORY, *GPU_OUT_OF_MEMORY))
+        if not is_named and not isinstance(error, (MemoryError, torch.OutOfMemoryError)):
             raise
         if not trains:
             raise InputError(f"{run}: {_shortage(error)}") from None
@@ -255,8 +263,8 @@ def named_out_of_memory(run: str, trains: bool = True) -> Iterator[None]:
         needed = import_module("retrace.estimates.needs").planned_memory(read_params(), run)
         planned = f"planned are {size(needed)} and what the program takes; " if needed else ""
         most = os.environ.get("RETRACE_MICRO_BATCH")
-        fewer = f"RETRACE_MICRO_BATCH=N, N examples at once{f' (now {most})' if most else ''}"
-        less = f"less is taken with {fewer}, and with RETRACE_ACTIVATION_CHECKPOINTING=true"
+        fewer = f"RETRACE_MICRO_BATCH=N{f' (now {most})' if most else ''}, N examples per forward pass,"
+        less = f"to use less, set {fewer} or RETRACE_ACTIVATION_CHECKPOINTING=true"
         raise InputError(f"{run}: {_shortage(error)}; {planned}{less}") from None
 
 

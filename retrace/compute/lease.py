@@ -31,6 +31,7 @@ def lease_gpus() -> None:
 
     Must be called before CUDA starts. `RETRACE_SHARE_GPUS=1` leaves all GPUs to everyone.
     """
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # nvidia-smi's; CUDA's own begins with the fastest
     is_shared = os.environ.get(SHARED, "") not in ("", "0", "false")
     gpus = {} if _leases or is_shared else visible_gpus()
     names, uuids = list(gpus), list(gpus.values())

@@ -105,7 +105,7 @@ def exit_cleanly(main: Callable[[], None]) -> None:
         kept = "; nothing was left half-written" if is_full else ""
         _fail(f"{error.filename or 'output'}: {error.strerror}{kept}")
     except MemoryError as error:  # Python's is empty, NumPy's names the array
-        _fail(f"out of memory{f': {error}' if str(error) else ''}; smaller sizes or less data need less")
+        _fail(f"out of memory{f': {error}' if str(error) else ''}; use smaller sizes or less data")
     except SafetensorError as error:  # damaged weights
         _fail(f"weights: {error}")
 

@@ -170,7 +170,7 @@ def parse_json(text: str, path: Path, line: int = 1) -> Any:
     except UnicodeEncodeError as error:
         half = ascii(error.object[error.start])
         line += text.count("\n", 0, text.lower().find(half.strip("'")))
-        raise InputError(f"{path}:{line}: {half} is half of a character; save the file as UTF-8") from None
+        raise InputError(f"{path}:{line}: {half} is an unpaired surrogate; save the file as UTF-8") from None
     except InputError as error:
         raise InputError(f"{path}:{line}: not json: {error}") from None
     except ValueError:  # of int

@@ -146,8 +146,8 @@ def _require_undamaged(inputs: Digests) -> None:
         if wrong is not None:
             for path in (wrong, sums):
                 os.utime(path)
-            anew = "`retrace check --cache` and then `dvc repro` make it anew"
-            raise InputError(f"{wrong}: damaged, as its SHA-256 is not that in {sums}; {anew}")
+            again = "run `retrace check --cache`, then `dvc repro`, to rebuild it"
+            raise InputError(f"{wrong}: damaged: its SHA-256 differs from that in {sums}; {again}")
 
 
 def _lock(name: str) -> TextIO:

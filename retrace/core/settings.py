@@ -314,9 +314,9 @@ _NAMES = {  # of a JSON type: alone, and in a list
     "number": ("a number", "numbers"),
     "integer": ("a whole number", "whole numbers"),
     "boolean": ("true or false", "true or false"),
-    "string": ("text", "names"),
+    "string": ("a string", "names"),
     "null": ("null", "null"),
-    "object": ("a section of keys and values", "sections"),
+    "object": ("a mapping", "mappings"),
 }
 _LIMITS = {
     ("exclusiveMinimum", "exclusiveMaximum"): " between {} and {}",

@@ -57,7 +57,7 @@ def find_preset(name: str) -> NamedModel:
     Raises LookupError, which lists the presets, where there is none.
     """
     if name not in (there := preset_names()):
-        raise LookupError(f"model: {name!r} is not there; there is: {', '.join(there)}")
+        raise LookupError(f"model: {name!r} not found; expected one of {', '.join(there)}")
     preset = read_json(FOLDER / f"{name}.json")
     published = tuple(Published(**entry) for entry in preset["published"])
     return NamedModel(name, AutoConfig.for_model(**preset["config"]), published)

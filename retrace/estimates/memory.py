@@ -119,7 +119,7 @@ class Needs:
         return FLOAT * self.trained
 
     @property
-    def passing(self) -> int:
+    def transient(self) -> int:
         """The rest of the peak: activations, copies in bf16, temporary tensors."""
         return self.peak - self.weights - self.gradients - self.moments
 
@@ -137,7 +137,7 @@ class Needs:
         if not sharded or processes == 1:
             return self.peak + (self.gradients if processes > 1 else 0)
         kept = -(-(self.weights + self.gradients + self.moments) // processes)
-        return kept + FLOAT * (3 * self.layer + 2 * self.outside) + self.passing
+        return kept + FLOAT * (3 * self.layer + 2 * self.outside) + self.transient
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Load:
     def __str__(self) -> str:
         """Attention, micro-batches and recomputed layers, in words."""
         parts = f", at most {self.micro_batch} at once" if self.micro_batch else ""
-        return f"{self.attention} attention{parts}{', layers computed again' if self.recomputes else ''}"
+        return f"{self.attention} attention{parts}{', activation checkpointing' if self.recomputes else ''}"
 
     @property
     def part(self) -> "Load":

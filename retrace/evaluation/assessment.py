@@ -20,7 +20,7 @@ from retrace.statistics.intervals import Scored, intervals
 from retrace.statistics.scales import CURVES, Flags
 
 SCRATCH = "scratch"  # the method without pretraining, a baseline for the others
-OF_MODELS = "of these models; one seed does not tell the methods apart"
+OF_MODELS = "for these models; one seed says nothing about the methods"
 Task = ClassificationTask | QuestionAnsweringTask
 KINDS: Mapping[Kind, type[Task]] = {"classification": ClassificationTask, "question_answering": QuestionAnsweringTask}
 
@@ -60,8 +60,7 @@ class _Assessor:
         self._kept: dict[str, Any] = {run.name: task.outcome(run.kept.rows) for run in runs}
         self._scored = self._score(scoring, task.baselines | self._kept)
         self._baselines = {name: self._scored[name] for name in task.baselines}
-        # If no metric gives the task's headlines: another figure, one that is better lower only if there is no other.
-        computed = sorted(self._scored[runs[0].name].drawn, key=lambda name: scoring.legend[name].better != "higher")
+        computed = list(self._scored[runs[0].name].drawn)  # the figures that have intervals
         self._headlines = [name for name in task.headlines if name in computed] or computed[:1]
         self._headline = next(iter(self._headlines), "")  # the data may lack a class that the only metric needs
         self._headline_scoring = scoring.of(self._headlines)
@@ -97,7 +96,7 @@ class _Assessor:
             figures=table.mean().to_dict(),
             std=table.std().to_dict() if len(runs) > 1 else {},
             intervals=intervals(scored),
-            intervals_of="examples and seeds" if len(runs) > 1 else "examples, as there is one seed",
+            intervals_of="examples and seeds" if len(runs) > 1 else "examples (one seed)",
             groups={kind: {name: self._group(which, runs) for name, which in groups.items()}
                     for kind, groups in self._task.groups.items()},
             flags=flags,

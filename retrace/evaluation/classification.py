@@ -98,7 +98,9 @@ def by_class_of(measure: Measure, outcome: Classified) -> dict[str, ByClass]:
     counts = counting(outcome)(np.ones((1, len(outcome))))
     (values,), (support,), (predicted,) = _values(measure, counts), counts.support, counts.predicted
     of = support > 0
-    return {f"{measure}_macro": ByClass(values[of], support[of], int((support + predicted > 0).sum()))}
+    # Precision is a share of what was predicted; nothing was of a class whose precision is 0 by definition.
+    examples = np.where(predicted > 0, predicted, support) if measure == "precision" else support
+    return {f"{measure}_macro": ByClass(values[of], examples[of], int((support + predicted > 0).sum()))}
 
 
 def _values(measure: Measure, counts: ClassCounts) -> np.ndarray:

@@ -10,7 +10,7 @@ from retrace.statistics.scales import SCALES, Flags
 ROUNDING = 1e-6
 HIGH_F1, LOW_SHARE = 20.0, 0.1  # an F1 above the first with exact matches below this share of it is suspicious
 BY_CHANCE = 0.1  # share of texts that may be part of a training text by chance
-# A model that gives every example one class has a recall of 1, and the accuracy as its precision up to rounding.
+# A model that predicts one class for every example has a recall of 1, and the accuracy as its precision up to rounding.
 ALL, NEAR, GOOD = 0.999, 0.002, 0.9  # recall above the first; the other two as near as the second, below the third
 
 
@@ -18,7 +18,7 @@ def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Fla
     """Figures off their scale, or inconsistent with one another.
 
     `f1_without_exact_match`: a high F1 with hardly an exact match: the answers are far too long, or F1 is wrong.
-    `recall_without_accuracy`: the model gives every example the positive class.
+    `recall_without_accuracy`: the model predicts the positive class for every example.
     """
     flags: Flags = {}
     off = [f"{name} {value:.6g} is not a {scales[name]}" for name, value in figures.items()
@@ -40,13 +40,13 @@ def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Fla
 
 
 def decision_flags(outcome: Classified | Answered) -> Flags:
-    """One class for every example; answers that are all empty, or all the same."""
+    """One class for every example; answers that are all empty, or all the same; unless the right ones are so too."""
     if isinstance(outcome, Classified):
-        classes = {outcome.classes[number] for number in outcome.predicted}
-        evidence = f"all {len(outcome):,} examples are called {min(classes)}"
-        return {"one_class_only": evidence} if len(classes) == 1 else {}
+        predicted = {*outcome.predicted.tolist()}
+        evidence = f"all {len(outcome):,} examples are predicted as {outcome.classes[min(predicted)]}"
+        return {"one_class_only": evidence} if len(predicted) == 1 and predicted != {*outcome.labels.tolist()} else {}
     answers = set(outcome.answers)
-    if answers == {""}:
+    if answers == {""} and outcome.answerable.any():
         return {"always_empty": f"no answer to any of {len(outcome):,} questions"}
     evidence = f"{min(answers)!r} is the answer to all {len(outcome):,} questions"
     return {"always_the_same": evidence} if len(answers) == 1 else {}
@@ -62,7 +62,9 @@ def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:
         return {"loss_diverges": f"the training loss rises from {training[0]:.4g} to {training[-1]:.4g}"}
     if min(validation[1:]) > validation[0]:
         best = f"{min(validation[1:]):.4g}"
-        return {"loss_diverges": f"the validation loss is {validation[0]:.4g} before training and never below {best}"}
+        return {
+            "loss_diverges": f"the validation loss is {validation[0]:.4g} before training and at best {best} after it"
+        }
     return {}
 
 

@@ -22,7 +22,7 @@ def metric_names(outcome: str) -> list[str]:
 class MetricSettings(Section):
     """Metrics, each a file of retrace/evaluation/metrics, and how their intervals are drawn."""
 
-    bootstrap_samples: Resamples = Field(default=10_000, description="behind every interval and comparison")
+    bootstrap_samples: Resamples = Field(default=10_000, description="bootstrap samples per interval and comparison")
     seed: Seed = Field(default=0, description="draws the bootstrap samples")
     classification: Metrics = Field(description="files of retrace/evaluation/metrics")
     question_answering: Metrics = Field(description="the same, for questions")

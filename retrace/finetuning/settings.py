@@ -44,8 +44,8 @@ class MethodSettings(Section):
         default=None,
         description="an entry under checkpoints in data/params.yaml to start from; null: the model pretrained here",
     )
-    lr_factor: Positive = Field(default=1.0, description="its peak learning rate over the task's")
-    epochs_factor: Positive = Field(default=1.0, description="its epochs over the task's, rounded up")
+    lr_factor: Positive = Field(default=1.0, description="multiplies the task's peak learning rate")
+    epochs_factor: Positive = Field(default=1.0, description="multiplies the task's epochs, rounded up")
     optimizer: Literal["muon", "adamw"] | None = Field(default=None, description="null: the task's")
 
 

@@ -21,7 +21,7 @@ from retrace.core.errors import InputError
 from retrace.hub.pins import Pin
 
 Kind = Literal["model", "dataset"]
-PASSING = (408, 429, 500, 502, 503, 504)  # status codes after which the same request may succeed
+RETRYABLE = (408, 429, 500, 502, 503, 504)  # status codes after which the same request may succeed
 BROKEN = (httpx.TimeoutException, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
 WAITS = (0.5, 1.0, 2.0)  # seconds between tries of one request; huggingface_hub retries downloads only
 LONGEST_WAIT = 60.0  # seconds, even if the hub asks for a longer wait
@@ -31,7 +31,7 @@ class RetryingClient(httpx.Client):
     """A client that retries requests after transient faults, and has the hub's timeout where none is set."""
 
     def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
-        """Send a request; retry it after PASSING answers and BROKEN connections, as often as there are WAITS."""
+        """Send a request; retry it after RETRYABLE answers and BROKEN connections, as often as there are WAITS."""
         if not any((request.extensions.get("timeout") or {}).values()):  # huggingface_hub often sets none
             timeout = httpx.Timeout(constants.HF_HUB_DOWNLOAD_TIMEOUT)
             request.extensions = {**request.extensions, "timeout": timeout.as_dict()}
@@ -44,7 +44,7 @@ class RetryingClient(httpx.Client):
             except BROKEN:
                 time.sleep(wait)
                 continue
-            if response.status_code not in PASSING:
+            if response.status_code not in RETRYABLE:
                 return response
             asked = response.headers.get("Retry-After", "")
             response.close()

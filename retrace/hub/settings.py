@@ -46,7 +46,7 @@ class HubText(HubDataset):
 
     valid: str = Field(default="validation", description="the validation split")
     test: str = Field(default="test", description="the test split")
-    text: str = Field(default="text", description="the column")
+    text: str = Field(default="text", description="the column of the text")
     rows: Literal["lines", "documents"] = Field(
         default="documents", description="what a row is: a line, as in WikiText, or a document"
     )
@@ -68,10 +68,10 @@ class HubSentences(HubSplits):
 class HubQuestions(HubSplits):
     """Questions on passages, with SQuAD's columns."""
 
-    id: str = Field(default="id", description="the column")
-    title: str | None = Field(default="title", description="the column; null: there is none")
-    context: str = Field(default="context", description="the column")
-    question: str = Field(default="question", description="the column")
+    id: str = Field(default="id", description="the column of the id")
+    title: str | None = Field(default="title", description="the column of the title; null: there is none")
+    context: str = Field(default="context", description="the column of the passage")
+    question: str = Field(default="question", description="the column of the question")
     answers: str = Field(default="answers", description="the column of text and answer_start, a list each")
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # torch and peft are imported where they are used, as `retrac
 class Settings(MethodSettings):
     """The size of the bottlenecks."""
 
-    reduction: Count = Field(default=16, description="hidden size over bottleneck")
+    reduction: Count = Field(default=16, description="hidden size divided by bottleneck size")
     embedding_rank: Count | None = Field(
         default=None, description="rank of a LoRA update of the token embeddings; null: none, as in the paper"
     )

@@ -28,7 +28,7 @@ class ModelSettings(Section):
     heads: Count = Field(description="attention heads; they divide hidden_size")
     intermediate_size: Count = Field(description="width of the feed-forward layers")
     max_positions: Count = Field(description="the longest input, in tokens")
-    dropout: Dropout = Field(default=0.0, description="in pretraining, and in fine-tuning unless set there")
+    dropout: Dropout = Field(default=0.0, description="dropout in pretraining, and in fine-tuning unless set there")
     init_std: Positive = Field(default=0.02, description="standard deviation of the initial weights")
     rope_theta: float | None = Field(
         default=None, gt=1, description="base of rotary positions, lower for short blocks; null: the family's default"

@@ -60,18 +60,18 @@ class LabelledBatch:
         """The number of targets."""
         return int(self.has_target.sum())
 
-    def to(self, device: Device, compiled: bool = False) -> Inputs:
+    def to(self, device: Device, rounded: bool = False) -> Inputs:
         """The model's inputs; positions are found on the host, which would have to wait for a GPU to find them.
 
-        For a `compiled` model, a number of targets that varies is rounded up with position 0, without a target.
+        For a compiled model, a number of targets that varies is `rounded` up with position 0, without a target.
         """
         at, counts = self.has_target.flatten().nonzero()[:, 0], self.has_target.sum(1)
         targets = self.labels.flatten()[at]
-        if len(at) and len(counts.unique()) == 1:
-            at = at.view(len(self), -1)
-        elif compiled:
+        if rounded:
             more = rounded_up(len(at), self.ids.numel(), COUNTS) - len(at)
             at, targets = functional.pad(at, (0, more)), functional.pad(targets, (0, more), value=IGNORED)
+        elif len(at) and len(counts.unique()) == 1:
+            at = at.view(len(self), -1)
         return Inputs(device.send(self.ids), device.send(at), device.send(targets))
 
 
@@ -137,7 +137,8 @@ class BlockModelling:
 
     def part(self, batch: LabelledBatch, rows: slice, device: Device) -> Inputs:
         """Some of the blocks."""
-        return batch[rows].to(device, device.compiler is not None)
+        varies = self._masking is None or self._masking.continues is not None  # else a rate of each block is masked
+        return batch[rows].to(device, rounded=varies and device.compiler is not None)
 
     def loss(self, model: nn.Module, part: Inputs) -> Tensor:
         """The loss summed over the targets."""
@@ -234,6 +235,8 @@ def _chosen(blocks: Tensor, special: Tensor, counts: Tensor, masking: Masking, g
         begins[:, 0] = True  # a block may begin within a word
         if masking.closes is not None:
             begins[:, 1:] |= masking.closes[blocks[:, :-1]]
+        begins |= special
+        begins[:, 1:] |= special[:, :-1]
         word = begins.long().cumsum(1) - 1
         draw = draw.gather(1, word)
     draw = draw.masked_fill(special, -1.0)

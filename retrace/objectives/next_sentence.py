@@ -26,7 +26,7 @@ from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
 SPECIALS = 3  # [CLS] and two [SEP]
 SENTENCE_ENDS = (".", "!", "?")
-DRAWS = 5  # random numbers per pair
+DRAWS = 6  # random numbers per pair
 WIDTHS = 4  # lengths for which a model is compiled
 
 
@@ -48,11 +48,11 @@ class Pairs(LabelledBatch):
     unrelated: Tensor  # (B,), 1 where B is from another document, as in transformers
 
     def to(  # pyright: ignore[reportIncompatibleMethodOverride] - for another model
-        self, device: Device, compiled: bool = False
+        self, device: Device, rounded: bool = False
     ) -> PairInputs:
         """The model's inputs."""
         rest = (device.send(tensor) for tensor in (self.segments, self.mask, self.unrelated))
-        return PairInputs(super().to(device, compiled), *rest)
+        return PairInputs(super().to(device, rounded), *rest)
 
     def widened(self, width: int) -> "Pairs":
         """The batch padded to `width`."""
@@ -107,7 +107,7 @@ class PairModelling:
         pairs, compiled = batch[rows], device.compiler is not None
         if compiled:
             pairs = pairs.widened(rounded_up(pairs.ids.shape[1], self._room + SPECIALS, WIDTHS))
-        return pairs.to(device, compiled)
+        return pairs.to(device, rounded=compiled)
 
     def loss(self, model: nn.Module, part: PairInputs) -> Tensor:
         """The summed loss of the masked tokens plus that of the pairs.
@@ -129,7 +129,8 @@ class PairModelling:
         length = min(len(tokens) - cut, len(elsewhere) - int(starts[0]))  # of B, for both kinds
         if draws[4] < 0.5:
             return tokens[:cut], tokens[cut : cut + length], False
-        start = int(starts[starts <= len(elsewhere) - length][-1])
+        starts = starts[starts <= len(elsewhere) - length]
+        start = int(starts[int(draws[5] * len(starts))])  # any: the last would be longer sentences more often
         return tokens[:cut], elsewhere[start : start + length], True
 
     def _tokens(self, passage: int, shift: float, draw: float) -> np.ndarray:

@@ -112,7 +112,9 @@ def figures_of(losses: Losses, sizes: Sizes, drawn: Figures | None = None) -> Pe
     be taken on any scale.
     """
     nats = _in_nats(losses.mean, *(float(size.sum()) for size in (sizes.tokens, sizes.words, sizes.bytes)))
-    ends = {name: held(nats[name], percentile_interval(of)) for name, of in (drawn or {}).items()}
+    documents = int((losses.scored > 0).sum())
+    found = {name: percentile_interval(nats[name], of, documents) for name, of in (drawn or {}).items()}
+    ends = {name: held(nats[name], of, (0.0, math.inf)) for name, of in found.items()}
     intervals = {name: {end: as_figure(name, at) for end, at in of.items()} for name, of in ends.items()}
     return PerplexityFigures(**{name: as_figure(name, of) for name, of in nats.items()}, intervals=intervals)
 
@@ -153,11 +155,12 @@ def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resample
         measures[name] = figures_of(losses, sizes, drawn[name] if (losses.scored > 0).sum() > 1 else None)
     model, is_better, flags = next(iter(measured)), None, Flags()
     if not {model, "unigram"} <= drawn.keys():
-        flags["nothing_asked"] = "no token of the text can be scored"
+        flags["nothing_scored"] = "no token of the text can be scored"
     elif measures[model].intervals and measures["unigram"].intervals:
         differences = drawn["unigram"]["perplexity_per_token"] - drawn[model]["perplexity_per_token"]
         likelihoods = (-measured[model][0].mean, -unigram[0].mean)
-        interval = centred_interval(likelihoods[0] - likelihoods[1], differences)
+        documents = int((unigram[0].scored > 0).sum())
+        interval = centred_interval(likelihoods[0] - likelihoods[1], differences, documents)
         flags = flag_unless_better("log likelihood a token", "unigram", *likelihoods, interval)
         is_better = not flags
     return SplitPerplexity(measures=measures, beats_unigram=is_better, flags=flags)

@@ -13,7 +13,7 @@ class PerplexitySettings(Section):
         default=64, description="passages that are scored token by token, for the pseudo-perplexity"
     )
     stride: Count = Field(default=64, description="tokens between the windows of a causal model")
-    seed: Seed = Field(default=0, description="draws the passages")
+    seed: Seed = Field(default=0, description="draws the passages of the pseudo-perplexity")
 
 
 class PerplexityParams(Params):

@@ -14,13 +14,13 @@ class PretrainSettings(Section):
     """Language modelling on blocks of the running text."""
 
     epochs: int = Field(ge=0, description="0: the checkpoint is used unchanged")
-    text_epochs: int = Field(
-        default=0, ge=0, description="of the epochs, the last, in which blocks are of the running text alone"
-    )
+    text_epochs: int = Field(default=0, ge=0, description="how many of the last epochs train on the running text alone")
     batch_size: Count = Field(description="blocks per step, over all processes")
     block_size: Count = Field(description="tokens of a block")
     max_lr: Positive | None = Field(default=None, description="a larger lr is an error; null: no limit")
-    max_tokens: Count | None = Field(default=None, description="stop after this many tokens, in full blocks")
+    max_tokens: Count | None = Field(
+        default=None, description="stop after this many tokens, rounded up to whole batches"
+    )
     mask_rate: float = Field(default=0.3, gt=0, lt=1, description="share of a block's tokens that are masked, exactly")
     mask_replacement: MaskReplacement = Field(
         default="mask",

@@ -130,10 +130,10 @@ def predictions_section(
         for each in found if len(each.texts) > MOST
     )  # fmt: skip
     note = (
-        f"All {total:,} examples with each method’s predictions.{left_out} {seeds}Beside a class stands the method’s "
-        "confidence; beside an answer, if the method may abstain, its score minus that of no answer. In passages the "
-        "right answer is shaded, and each method underlines its own in its colour, baselines in grey; ≈ marks an "
-        "answer that is partly right."
+        f"All {total:,} examples with each method’s predictions.{left_out} {seeds}Next to a class: the method’s "
+        "confidence. Next to an answer, if the method may abstain: its score minus that of no answer. In passages the "
+        "right answer is shaded and each method’s answer is underlined in its colour (baselines in grey); ≈: partly "
+        "right."
     )
     places = {method_name(method): task.places[method] for task in tasks for method in task.methods}
     browser = Browser(pack([_packed(each) for each in found]), list(places.items()))

@@ -17,14 +17,12 @@ from retrace.report.svg import Axes
 from retrace.report.tasks import epoch_axes
 from retrace.statistics.scales import CURVES, MEASURES
 
-INTERVALS = (
-    "In brackets: 95% intervals for the choice of documents, or of passages for the pseudo-perplexity (bootstrap)."
-)
+INTERVALS = "In brackets: 95% intervals over documents, or over passages for the pseudo-perplexity (bootstrap)."
 COMPARE = "Compare models per word or per byte; per token depends on the tokenizer."
-ABSENT = "A dash: too large for a float, as for text without spaces, whose words are long, or no token was scored."
+ABSENT = "–: too large for a float (per word, in a text without spaces), or no token was scored."
 NOTE = (
-    "Perplexity per token on a logarithmic scale, so that it reads as loss too, by tokens seen. Dots: validation after "
-    "each epoch; dashed: a unigram model, which knows only token frequencies."
+    "Perplexity per token (log scale, so linear in loss) by tokens seen. Dots: validation after each epoch; dashed: a "
+    "unigram model, which knows only token frequencies."
 )
 LINE = " Line: training, where the masking rate may be higher."
 LARGE = 1e9  # from which figures are in scientific notation
@@ -38,7 +36,7 @@ def pretraining_section(
     """The figure and tables; `curve` has losses by epoch, `updates` the training loss by update."""
     warnings = [f"Warning: {line}." for line in flag_lines(perplexity_flags(report))]
     if "next_sentence_accuracy" in curve and curve["next_sentence_accuracy"].iloc[-1] < TOLD_APART:
-        warnings.insert(0, "Warning: the model does not tell sentences that follow one another from others.")
+        warnings.insert(0, "Warning: next-sentence prediction is at chance.")
     columns = {"epoch": curve["epoch"].astype(str).tolist()}
     for name, what in (CURVES | MEASURES).items():
         if name in curve:
@@ -53,7 +51,7 @@ def pretraining_section(
 
 
 def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame, record: RunRecord) -> Panels:
-    """Perplexity by tokens seen, on a logarithmic scale, so that it reads as loss too."""
+    """Perplexity by tokens seen, on a logarithmic scale, which is linear in the loss."""
     epochs = curve["epoch"].to_numpy().max()  # 0 for a checkpoint that is not trained further
     per_epoch, per_update = record.tokens / max(epochs, 1), record.tokens / max(record.updates, 1)
     valid = curve_of(curve.set_index(curve["epoch"] * per_epoch)["validation_loss"])

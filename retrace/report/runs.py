@@ -20,7 +20,7 @@ from retrace.results.grid import RUNS, Grid
 HEADINGS = {
     "updates": "updates", "seconds": "time, s", "tokens": "tokens", "tokens_per_second": "tokens per s",
     "waiting_percent": "waiting for data, %", "teraflops_per_second": "TFLOP per s",
-    "utilisation_percent": "of the peak, %", "peak_memory_mib": "peak memory, MiB", "gpu_memory_mib": "of the GPU, MiB",
+    "utilisation_percent": "MFU, %", "peak_memory_mib": "peak memory, MiB", "gpu_memory_mib": "GPU memory, MiB",
     "parameters": "parameters",
     "trained_parameters": "trained", "processes": "processes", "device": "device", "precision": "precision",
 }  # fmt: skip
@@ -132,8 +132,7 @@ def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], 
                   svg.tag("text", f"{value:,.0f} s", x="100%", dx=50, **text)]  # fmt: skip
     label = "Seconds: " + ", ".join(f"{name} {value:.0f}" for (name, _), value in bars.items())
     note = (
-        "Seconds by stage; for training those of the updates, summed over seeds. The report’s own are not known while "
-        "it is written."
+        "Seconds by stage; for training, of the updates only, summed over seeds. The report’s own time is not included."
     )
     return Fold(
         "Time",
@@ -156,7 +155,7 @@ def origin_fold(
     ]
     table = Table(("result", "commit", "date", "machine", *names), rows, label="Origin")
     hashes = Table(("file", "SHA-256"), list(digests.items()), label="Hashes")
-    note = "Every file of the run is pinned in dvc.lock: git checkout of its commit and dvc checkout bring it back."
+    note = "dvc.lock pins every file of this run: check out its commit and run dvc checkout to restore them."
     lock = Table(("output", "MD5 in dvc.lock", "bytes"), list(pinned), label="Outputs in dvc.lock")
     gist = f"commit {commit_text(next(iter(origins.values())))}"
     return Fold("Provenance", gist, [note, table, hashes, *([lock] if pinned else [])])

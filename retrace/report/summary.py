@@ -34,7 +34,7 @@ MEANINGS = {
     "not_above_word_overlap": "No better than words from the sentence that has most words in common with the question.",
     "not_above_before_training": "Fine-tuning has not moved the score by more than chance could.",
     "not_above_scratch": "Pretraining has not been shown to help this method: random weights do as well.",
-    "one_class_only": "The model gives every example the same class.",
+    "one_class_only": "The model predicts the same class for every example.",
     "test_in_training": "Some of these examples are in the training data word for word, so scores may be too high.",
 }
 
@@ -47,7 +47,7 @@ def verdict(tasks: Sequence[Task], perplexity: PerplexityReport | None, shares: 
     """
     said = [_worth(tasks), _cheap(tasks, shares), _perplexity(perplexity), _baselines(tasks)]
     if most_seeds(tasks) == 1:
-        said.append("One seed: differences are of these models, and do not tell the methods apart.")
+        said.append("One seed: the differences hold for these models and say nothing about the methods.")
     return [sentence for sentence in said if sentence]
 
 
@@ -59,11 +59,11 @@ def _worth(tasks: Sequence[Task]) -> str:
         if gain and task.sign * gain.value > 0 and not gain.is_tie:
             full, scratch = (task.score(method).text for method in (FULL, SCRATCH))
             worth = f"**{gain.text}{points(task.legend)}**"
-            gains.append(f"{worth} of {task.legend.name} on {task.noun} ({full} against {scratch})")
+            gains.append(f"{worth} of {task.legend.name} on {task.noun} ({full} against {scratch} from scratch)")
         elif gain:
             nothing.append(f"{task.noun} ({gain.text}, {' to '.join(gain.ends)})")
     parts = [f"Pretraining is worth {listed(gains)}."] if gains else []
-    parts += [f"Pretraining shows **no certain gain** on {listed(nothing, 'or')}."] if nothing else []
+    parts += [f"Pretraining shows **no significant gain** on {listed(nothing, 'or')}."] if nothing else []
     return " ".join(parts)
 
 
@@ -103,13 +103,13 @@ def _baselines(tasks: Sequence[Task]) -> str:
         "; ".join(line for task in tasks for line in _at_baselines(task, standing))
         for standing in ("not above", "uncertain")
     )
-    parts = [f"**Not above a baseline:** {low}."] if low else []
+    parts = [f"**No better than a baseline:** {low}."] if low else []
     if uncertain:
         seeds = most_seeds(tasks)
         count = f"{seeds} seed{'s' if seeds > 1 else ''}"
-        parts.append(f"Above a baseline in the mean, but not shown to be with {count}: {uncertain}.")
+        parts.append(f"Better than a baseline on average, but not significantly with {count}: {uncertain}.")
     if not parts and any(task.baselines for task in tasks):
-        parts = ["Every method is above every baseline."]
+        parts = ["Every method beats every baseline."]
     return " ".join(parts)
 
 
@@ -247,8 +247,8 @@ def summary_sections(
 def reading(tasks: Sequence[Task]) -> str:
     """What intervals and marks mean; `tasks` are those with scores."""
     covers = next(iter(tasks[0].details.methods.values())).intervals_of
-    best = "Bold: the best; ≈: not told apart from it, by pairs of examples."
-    return f"95% interval for the choice of {covers}. {best}"
+    best = "Bold: the best; ≈: not significantly different from it (paired by example)."
+    return f"95% interval over {covers}. {best}"
 
 
 class Standing(NamedTuple):

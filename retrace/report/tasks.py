@@ -38,15 +38,15 @@ Drawn = tuple[Sequence[Markup], str]  # what a plot shows, and the same in words
 Draw = Callable[[str], Drawn]  # by method
 
 CHOSEN_BY = (
-    "These figures are of the validation set, whose loss chose the epoch unless the settings keep the last one. Those "
-    "of the test set follow."
+    "Scores on the validation set. Its loss chose the epoch, unless the settings keep the last one. Scores on the test "
+    "set follow."
 )
 TESTED = (
-    "These figures are of the test set, which played no part in choosing the epoch: it was predicted before training, "
-    "and with the weights that were kept."
+    "Scores on the test set, which was not used to choose the epoch: it was predicted before training and with the "
+    "weights that were kept."
 )
 ONE_SEED = {
-    MODELS_DIFFER: "Models differ: these two models differ; the methods cannot be told apart from one seed.",
+    MODELS_DIFFER: "Models differ: these two models differ; one seed says nothing about the methods.",
     MODELS_TIE: "No difference shown: between these two models; one seed says nothing about the methods.",
 }
 MOST_TIPS, MOST_POINTS = 40, 60  # in a plot
@@ -55,7 +55,7 @@ GROUPS = {  # title, and how the examples are grouped
     "answer": ("Answerable or not", "where the passage has an answer, and where only “no answer” is right. "
                "A model that never answers scores 0 and 100"),
     "question word": ("By question word", "by what is asked"),
-    "overlap": ("Without overlap", "of {noun} that are not in the training data too"),
+    "overlap": ("Without overlap", "on {noun} that are not also in the training data"),
 }  # fmt: skip
 SHORT = {"has an answer": "answer", "has none": "none", "not in the training data": "new"}  # beside a plot
 
@@ -137,7 +137,7 @@ def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
         shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
         size, drawn = 100 / len(names), []
         for (i, j), share in np.ndenumerate(shares):
-            tip = f"{names[i]}, called {names[j]}: {counts[i, j]:,.0f} of {counts[i].sum():,.0f}"
+            tip = f"true {names[i]}, predicted {names[j]}: {counts[i, j]:,.0f} of {counts[i].sum():,.0f}"
             box = {"x": Percent(j * size), "y": Percent(i * size), "width": Percent(size), "height": Percent(size)}
             drawn.append(svg.tag("rect", **box, fill_opacity=f"{0.04 + 0.4 * share:.2f}", class_="cell", data_t=tip))
             at = {"x": Percent((j + 0.5) * size), "y": Percent((i + 0.5) * size), "text_anchor": "middle"}
@@ -150,10 +150,12 @@ def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
             drawn.append(svg.tag("text", short, x=-6, y=at, dy=4, text_anchor="end"))
             if len(names) <= 4:
                 drawn.append(svg.tag("text", short, x=at, y="100%", dy=16, text_anchor="middle"))
-        said = "; ".join(f"{names[i]} called {names[j]} {counts[i, j]:,.0f}" for i, j in np.ndindex(*counts.shape))
+        said = "; ".join(
+            f"true {names[i]}, predicted {names[j]}: {counts[i, j]:,.0f}" for i, j in np.ndindex(*counts.shape)
+        )
         return drawn, said
 
-    note = "Rows: the right class; columns: what the method called it. Bold: % of the row"
+    note = "Rows: true class; columns: predicted class. Bold: % of the row"
     note += _of_seeds(task, "; means of the seeds") + "."
     classes = max(len(of.classes) for of in found.values())
     return _row(task, "confusion", "Confusion", note, draw, height=max(96, 24 * classes))
@@ -170,12 +172,12 @@ def calibration(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
         total = sum(count for *_, count in bins) or 1
         dots = [
             svg.dot(axes, 100 * sure, 100 * right, "pale", round(2 + 7 * (count / total) ** 0.5, 1),
-                    f"says {100 * sure:.0f}% sure, right {100 * right:.0f}%\n{count:,.0f} {task.noun}")
+                    f"confidence {100 * sure:.0f}%, accuracy {100 * right:.0f}%\n{count:,.0f} {task.noun}")
             for sure, right, count in bins
         ]  # fmt: skip
         frame = svg.grid(axes, [(v, f"{v:.0f}") for v in axes.x], [(v, f"{v}") for v in (0, 50, 100)])
         drawn = [frame, svg.line(axes, [(100 * low, 100 * low), (100, 100)], "dash"), *dots]
-        said = ", ".join(f"{100 * sure:.0f}% sure {100 * right:.0f}% right" for sure, right, _ in bins)
+        said = ", ".join(f"confidence {100 * sure:.0f}% accuracy {100 * right:.0f}%" for sure, right, _ in bins)
         return drawn, said
 
     def error(method: str) -> str:
@@ -213,8 +215,8 @@ def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]
 
     note = (
         f"{capital(task.legend.name)} by the threshold: the method abstains where the score of “no answer” is above "
-        "that of its best span by more than the threshold. Dashed: 0, which is used. Ring and figure: the best, found "
-        "on these very questions and so a little too good."
+        "that of its best span by more than the threshold. Dashed: 0, the threshold used. Ring and figure: the best "
+        "threshold, chosen on these same questions and therefore optimistic."
     )
     return [_row(task, "threshold", "When to answer", note, draw, lambda of: figure_text(best[of][1], 1))]
 
@@ -283,7 +285,7 @@ def losses(task: Task) -> list[Panels]:
 
     note = (
         f"In nats{_of_seeds(task, '; means of the seeds')}. Thin: training, by update; thick: validation, by epoch. "
-        "A gap that opens is overfitting."
+        "A widening gap means overfitting."
     )
     return [_row(task, "loss", "Loss", note, draw)]
 
@@ -334,8 +336,8 @@ def _pairs(task: Task) -> Fold:
         ))  # fmt: skip
     header = ("score", "methods", "difference", "95% interval", "test", "p, corrected", "better", "detectable")
     note = (
-        "On the same examples. A verdict needs a p below 0.05 after Holm’s correction for all pairs. Detectable: the "
-        "smallest true difference that this data shows in 80% of cases."
+        "On the same examples. A method is called better if p < 0.05 after Holm’s correction over all pairs. "
+        "Detectable: the smallest true difference that this data would detect with a power of 80%."
     )
     notes = [said for verdict, said in ONE_SEED.items() if verdict in {pair.verdict for pair in pairs}]
     table = Table(header, rows, label=f"Pairs of methods {task.name}")

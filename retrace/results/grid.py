@@ -46,7 +46,7 @@ class Grid(Section):
     )
     squad_methods: Names = Field(description="entries under methods, for questions; []: none")
     seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = Field(
-        description="of each fine-tuning run: head, order, dropout"
+        description="seeds of fine-tuning: new head, data order, dropout"
     )
 
     @model_validator(mode="after")

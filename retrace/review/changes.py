@@ -16,6 +16,7 @@ from retrace.report.runs import flat
 from retrace.review.revision import FIGURE, Place, Revision
 from retrace.review.settings import ReviewParams
 from retrace.statistics.comparisons import Difference
+from retrace.statistics.intervals import Z
 from retrace.statistics.scales import CURVES, MEASURES, Figure, Interval, Legend
 
 SHOWN = 0.2  # relative difference from which time or memory is shown
@@ -42,7 +43,7 @@ class Change:
         return "better" if (self.new > self.old) == (self.what.better == "higher") else "worse"
 
     @property
-    def is_fall(self) -> bool:
+    def is_regression(self) -> bool:
         """Whether a figure that models are judged by got worse, beyond the noise and by more than the tolerance."""
         return self.counts and self.is_far and self.direction == "worse" and self.place.figure not in BESIDE
 
@@ -70,7 +71,7 @@ class Review:
     @property
     def has_failed(self) -> bool:
         """Whether there is a fall."""
-        return any(change.is_fall for change in self.changes)
+        return any(change.is_regression for change in self.changes)
 
 
 def review(old: Revision, new: Revision) -> Review:
@@ -107,11 +108,13 @@ class _Judge:
             places = list(group)
             paired = {} if is_baseline else self._paired(of, who, [place.figure for place in places])
             for place in places:
-                found = paired.get(place.figure)
+                found = paired.get(place.figure) if paired else None
                 how = "of the same seeds, paired" if found else "by the spread over seeds"
-                yield self._change(place, found or self._by_spread(place), how)
+                how += " and examples, which differ" if paired is None else ""
+                yield self._change(place, found or self._by_spread(place, paired is not None), how)
 
-    def _paired(self, task: str, method: str, figures: Sequence[str]) -> Mapping[str, Difference]:
+    def _paired(self, task: str, method: str, figures: Sequence[str]) -> Mapping[str, Difference] | None:
+        """Differences on the same examples by figure; None where the examples are known to differ."""
         from retrace.review.pairs import paired_differences, paired_perplexity  # here, as it takes a second to import
 
         if figures == [FIGURE]:
@@ -119,11 +122,14 @@ class _Judge:
             return {} if found is None else {FIGURE: found}
         return paired_differences(task, method, figures, self._sides, self._params) if self._has_same_seeds else {}
 
-    def _by_spread(self, place: Place) -> Difference | None:
-        """The difference by the pooled variance over seeds (Student's t for two samples, of which one may have one)."""
+    def _by_spread(self, place: Place, has_same_examples: bool) -> Difference | None:
+        """The difference by the pooled variance over seeds (Student's t for two samples, of which one may have one).
+
+        Different examples add their own, by the intervals over them. None where no two seeds differ.
+        """
         if place.is_baseline:
             return None
-        counts, freedom, squares = [], 0, 0.0
+        counts, freedom, squares, of_examples = [], 0, 0.0, 0.0
         for side in self._sides:
             task = side.details.tasks.get(place.of) if side.details else None
             of = task.methods.get(place.who) if task else None
@@ -131,11 +137,15 @@ class _Judge:
             if of and place.figure in of.std:
                 freedom += len(of.seeds) - 1
                 squares += (len(of.seeds) - 1) * of.std[place.figure] ** 2
-        if not freedom:
+            ends = of.intervals.get(place.figure, {}) if of and not has_same_examples else {}
+            if ends:
+                low, high = (ends.get(f"{end}_examples", ends[end]) for end in ("low", "high"))
+                of_examples = math.hypot(of_examples, (high - low) / (2 * Z))
+        if not squares:
             return None
         error = math.sqrt(squares / freedom * sum(1 / count for count in counts))
         old, new = (side.headlines.figures[place] for side in self._sides)
-        return Difference(new - old, 0.0, error, freedom)
+        return Difference(new - old, of_examples, error, freedom)
 
     def _change(self, place: Place, found: Difference | None, how: str) -> Change:
         old, new = (side.headlines.figures[place] for side in self._sides)
@@ -151,7 +161,7 @@ class _Judge:
             if found.is_of_models:
                 counts = is_clear and is_far
                 drawn = "documents" if place.figure == FIGURE else "examples"
-                why += f"; of one seed, whose difference is {ends} for the choice of {drawn}"
+                why += f"; one seed, 95% interval {ends} over {drawn}"
             else:
                 counts, why = is_clear, f"95% interval {ends}, {how}" + (f"; {why}" if is_far else "")
         return Change(place, what, old, new, counts, is_far, why, interval)

@@ -26,17 +26,19 @@ from retrace.statistics.intervals import Scored, resample
 
 def paired_differences(
     task: str, method: str, figures: Sequence[str], sides: Sequence[Revision], params: EvaluateParams
-) -> dict[str, Difference]:
+) -> dict[str, Difference] | None:
     """The second revision's figures less the first's, means over the seeds of `params`; only those that are resampled.
 
-    Empty where predictions are not available, or not of the same examples.
+    Empty where predictions are not available, None where they are of different examples.
     """
     own = task.removesuffix(ON_TEST)
     kind, settings = params.finetune.kind_of(own), params.metrics
     folders = [PREDICTIONS / own / method / str(seed) for seed in params.finetune.seeds]
     outcomes = [_outcome(task, kind, side, folder) for side in sides for folder in folders]
     found = [of for of in outcomes if of is not None]
-    if len(found) < len(outcomes) or any(_asked(of) != _asked(found[0]) for of in found):
+    if any(_asked(of) != _asked(found[0]) for of in found):
+        return None
+    if len(found) < len(outcomes):
         return {}
     scoring = Scoring(getattr(settings, kind)).of(figures)
     by_place = {str(place): of for place, of in enumerate(found)}

@@ -139,7 +139,7 @@ def commit_of(base: str) -> str:
     if found is None:
         is_shallow = try_git("rev-parse", "--is-shallow-repository") == "true"
         hint = ": this clone is shallow; git fetch --depth=1 origin REVISION brings one" if is_shallow else ""
-        raise InputError(f"--base: {base!r} is no revision of this repository{hint}")
+        raise InputError(f"--base: {base!r} is not a revision of this repository{hint}")
     return found
 
 

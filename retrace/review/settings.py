@@ -9,8 +9,12 @@ from retrace.statistics.scales import SHARES, Figure
 class Tolerance(Section):
     """How much a figure may differ by chance: from another processor, or another seed."""
 
-    points: float = Field(default=5.0, ge=0, description="of 100, of accuracies, F1 and other shares")
-    percent: float = Field(default=10.0, ge=0, description="of losses, perplexities and other unbounded figures")
+    points: float = Field(
+        default=5.0, ge=0, description="largest change to tolerate in accuracies, F1 and other shares, in points of 100"
+    )
+    percent: float = Field(
+        default=10.0, ge=0, description="the same in losses, perplexities and other unbounded figures, in percent"
+    )
 
     def of(self, what: Figure, value: float) -> float:
         """The tolerance around a value, on the figure's scale."""

@@ -43,7 +43,7 @@ def verdict(review: Review) -> str:
     if not review.changes:
         return f"no change: all {review.compared} figures are the same"
     differ = f"{len(review.changes)} of {review.compared} figures differ"
-    return f"within noise: {differ}, none that models are judged by beyond the noise"
+    return f"within noise: {differ}, no headline figure by more than noise"
 
 
 def _names(changes: Sequence[Change]) -> str:
@@ -86,12 +86,14 @@ def _difference(change: Change) -> str:
 
 
 def _flags(flags: Sequence[Moved]) -> list[str]:
-    """A line each for flags that are new, that are gone, and that more or fewer seeds have."""
+    """A line each for new flags, resolved ones, and those on more or fewer seeds."""
     named = [(flag.name.replace("_", " "), flag.old, flag.new) for flag in flags]
     parts = {
-        "new": [name for name, old, _ in named if not old],
-        "gone": [name for name, _, new in named if not new],
-        "of more or fewer seeds": [f"{name} (was {old}, is {new})" for name, old, new in named if old and new],
+        "New health flags": [name for name, old, _ in named if not old],
+        "Resolved health flags": [name for name, _, new in named if not new],
+        "Health flags on more or fewer seeds": [
+            f"{name} (was {old}, is {new})" for name, old, new in named if old and new
+        ],
     }
     return [f"{what}: {'; '.join(names)}" for what, names in parts.items() if names]
 

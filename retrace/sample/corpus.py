@@ -47,11 +47,11 @@ class SampleSettings(Section):
     """The size of the embedded corpus."""
 
     seed: int = Field(default=1, description="seed of the corpus")
-    articles: int = Field(default=5600, ge=72, description="of the training encyclopedia")
+    articles: int = Field(default=5600, ge=72, description="in the training encyclopedia")
     reviews: int = Field(default=7000, ge=2, description="labelled sentences for training")
     questioned: int = Field(default=1800, ge=1, description="training articles with questions, four each")
     held_out_articles: int = Field(
-        default=224, ge=24, description="of the validation encyclopedia, and as many of the test one"
+        default=224, ge=24, description="in the validation encyclopedia, and as many in the test one"
     )
     held_out_reviews: int = Field(default=800, ge=2, description="labelled sentences for validation")
 

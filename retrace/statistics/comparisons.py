@@ -13,13 +13,13 @@ from itertools import combinations
 import numpy as np
 from scipy.special import ndtri
 
-from retrace.statistics.intervals import ANYWHERE, Scored, student
+from retrace.statistics.intervals import ANYWHERE, Scored, student, widening
 from retrace.statistics.scales import Better, Comparison, Flags, Interval, Legend, Shortfall
 
 ALPHA = 0.05
 ROUNDING = 1e-12  # relative; a smaller difference counts as 0
 SMALLEST_P = 1e-15  # smaller ones are not computed
-POWER_Z = 0.8416212335729143  # the normal distribution's quantile at a power of 80%
+POWER = 0.8
 TIE, DIFFER = "tie", "they differ"  # of methods; the latter if neither direction is better
 MODELS_TIE, MODELS_DIFFER = "no difference shown", "models differ"  # where either method has one seed
 
@@ -60,10 +60,9 @@ class Difference:
             return SMALLEST_P
         return math.exp(float(brentq(beyond, smallest, 0.0, xtol=1e-13)))  # pyright: ignore[reportArgumentType]
 
-    @property
-    def detectable(self) -> float:
-        """The true difference that a two-sided test at 5% finds with a power of 80%."""
-        return self.reach() + POWER_Z * math.hypot(self.of_examples, self.of_seeds)
+    def detectable(self, tests: int = 1) -> float:
+        """The true difference that is found with a power of 80%, by two-sided tests at 5% in all (Bonferroni)."""
+        return self.reach(ALPHA / tests) + self.reach(2 * (1 - POWER))
 
 
 def compare(methods: Mapping[str, Sequence[Scored]], legend: Legend) -> list[Comparison]:
@@ -79,7 +78,7 @@ def compare(methods: Mapping[str, Sequence[Scored]], legend: Legend) -> list[Com
             kind = "models" if of.is_of_models else "methods"
             found.append(
                 Comparison(figure, *pair, kind, of.value, **of.interval, test=test, p=p, p_corrected=p_corrected,
-                           verdict=verdict, detectable=of.detectable)
+                           verdict=verdict, detectable=of.detectable(len(pairs)))
             )  # fmt: skip
     return found
 
@@ -98,8 +97,9 @@ def difference(
     value = float(sides[0].mean() - sides[1].mean())
     if abs(value) < ROUNDING * max(1.0, *(abs(side.mean()) for side in sides)):
         value = 0.0
-    of_examples = float(np.nanstd(drawn[0] - drawn[1], ddof=1))  # a figure may be NaN in some resamples
-    of_examples = max(of_examples, _least(figure, value, first, second))
+    examples = min(seed.examples_of(figure) for seed in (*first, *second))
+    spread = float(np.nanstd(drawn[0] - drawn[1], ddof=1))  # a figure may be NaN in some resamples
+    of_examples = max(spread * widening(examples), _least(figure, value, examples, first, second))
     if min(map(len, sides)) < 2:
         return Difference(value, of_examples, is_of_models=True)
     if are_paired:
@@ -137,13 +137,12 @@ def holm(values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _least(figure: str, value: float, first: Sequence[Scored], second: Sequence[Scored]) -> float:
+def _least(figure: str, value: float, examples: int, first: Sequence[Scored], second: Sequence[Scored]) -> float:
     """The smallest standard error that a difference may have for the choice of examples.
 
     Where a few examples all agree, resamples do not vary. So it is at least what it would be if each example differed
     by the whole difference (in a macro mean, each of a class by that class's own), and if one example differed.
     """
-    examples = min(seed.examples_of(figure) for seed in (*first, *second))
     if not examples:
         return 0.0
     low, high = first[0].ends.get(figure, ANYWHERE)
@@ -152,7 +151,8 @@ def _least(figure: str, value: float, first: Sequence[Scored], second: Sequence[
     if all(figure in seed.by_class for seed in (*first, *second)):
         sides = [[seed.by_class[figure] for seed in side] for side in (first, second)]
         parts = [np.mean([of.values / of.classes for of in side], axis=0) for side in sides]
-        classes = math.sqrt(float(((parts[0] - parts[1]) ** 2 / sides[0][0].examples).sum()))
+        fewest = np.min([of.examples for side in sides for of in side], axis=0)
+        classes = math.sqrt(float(((parts[0] - parts[1]) ** 2 / fewest).sum()))
     return max(abs(value) / math.sqrt(examples), classes, one)
 
 

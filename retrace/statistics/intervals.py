@@ -51,7 +51,7 @@ class ByClass:
     """The figures of single classes, fractions, that a macro mean is taken over; classes without examples have 0."""
 
     values: np.ndarray  # (C,), of the classes that have examples
-    examples: np.ndarray  # (C,), how many
+    examples: np.ndarray  # (C,), how many each is a share of
     classes: int  # in the mean, those without examples included
 
 
@@ -119,19 +119,32 @@ def whole_shares(values: Mapping[str, np.ndarray], among: np.ndarray) -> dict[st
     }
 
 
-def percentile_interval(drawn: np.ndarray) -> Interval:
-    """The percentile interval (Efron and Tibshirani 1993, chapter 13) of resampled figures (R,), leaving out NaN."""
-    low, high = np.nanquantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return {"low": float(low), "high": float(high)}
+def widening(examples: int) -> float:
+    """How many times too narrow a percentile interval from so few examples is (Hesterberg 2015, The American
+    Statistician 69, section 5); 1 if their number is not known, and nearly so if it is large.
+
+    Resamples spread by the variance over N instead of N - 1, and normally rather than as Student's t.
+    """  # fmt: skip
+    return student(examples - 1) / Z * math.sqrt(examples / (examples - 1)) if examples > 1 else 1.0
 
 
-def centred_interval(value: float, drawn: np.ndarray, ends: Ends = ANYWHERE) -> Interval:
-    """The percentile interval, shifted so that the median resample is at the figure.
+def percentile_interval(value: float, drawn: np.ndarray, examples: int = 0) -> Interval:
+    """The percentile interval (Efron and Tibshirani 1993, chapter 13) of resampled figures (R,), leaving out NaN.
 
-    Resamples of a calibration error, or of the best of many thresholds, are biased upwards; their spread is right.
+    It is widened around the figure according to the number of `examples`, 0 if that is not known.
+    """
+    ends = np.nanquantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = (value + widening(examples) * (float(end) - value) for end in ends)
+    return {"low": low, "high": high}
+
+
+def centred_interval(value: float, drawn: np.ndarray, examples: int = 0, ends: Ends = ANYWHERE) -> Interval:
+    """The percentile interval of resamples that are shifted so that their median is at the figure.
+
+    Resamples of the best of many thresholds are biased upwards; their spread is right.
     """
     moved = value - float(np.nanmedian(drawn))
-    return held(value, {end: at + moved for end, at in percentile_interval(drawn).items()}, ends)
+    return held(value, percentile_interval(value, drawn + moved, examples), ends)
 
 
 def wilson_interval(share: float, examples: float) -> Interval:
@@ -161,7 +174,7 @@ def interval_of_examples(
         share, among = (float(np.mean(of)) for of in zip(*((s.value, s.among.sum()) for s in shares), strict=True))
         found = wilson_interval(share, among)
     else:
-        found = centred_interval(value, drawn, ends)
+        found = centred_interval(value, drawn, examples, ends)
         is_still = examples < 2 or found["low"] == found["high"]
         if not (is_still and math.isfinite(high - low)):
             return found
@@ -182,7 +195,7 @@ def intervals(seeds: Sequence[Scored]) -> dict[str, Interval]:
         examples = seeds[0].examples.get(name, 0)
         if examples > 1 and all(name in seed.by_class for seed in seeds):
             classes = [seed.by_class[name] for seed in seeds]
-            of_examples = with_classes(value, centred_interval(value, drawn, ends), classes, ends)
+            of_examples = with_classes(value, centred_interval(value, drawn, examples, ends), classes, ends)
         else:
             shares = [seed.shares[name] for seed in seeds] if all(name in seed.shares for seed in seeds) else []
             of_examples = interval_of_examples(value, shares, drawn, examples, ends)
@@ -201,7 +214,8 @@ def with_classes(value: float, interval: Interval, seeds: Sequence[ByClass], end
     """
     values, weight = np.mean([of.values for of in seeds], axis=0), 1 / float(np.mean([of.classes for of in seeds]))
     below, above = [value - interval["low"]], [interval["high"] - value]
-    for of, examples in zip(values.tolist(), seeds[0].examples.tolist(), strict=True):
+    counts = np.mean([of.examples for of in seeds], axis=0)
+    for of, examples in zip(values.tolist(), counts.tolist(), strict=True):
         if of in (0, 1):
             found = wilson_interval(of, examples)
             below.append(weight * (of - found["low"]))

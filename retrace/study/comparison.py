@@ -128,7 +128,7 @@ def find_figure(address: str, reports: Reports) -> Reproduced | None:
         paths = [path for path in paths if path[place] == name]
     if len(paths[0]) > len(steps) + 1:
         further = dict.fromkeys(path[len(steps) + 1] for path in paths)
-        raise LookupError(f"it has to go on, with one of {', '.join(further)}")
+        raise LookupError(f"the address is incomplete; continue with one of {', '.join(further)}")
     return reports.figures[paths[0]]
 
 
@@ -198,10 +198,11 @@ def _over_seeds(seeds: pd.DataFrame | list[Figures], legend: Legend) -> dict[str
 
 
 def _mean(values: list[float], what: Figure) -> Reproduced:
-    """The mean over seeds, with Student's interval where there are several."""
+    """The mean over seeds, with Student's interval where there are several, unless all are equal."""
     middle, std, interval = mean(values), None, None
     if len(values) > 1:
         std = stdev(values)
+    if std:
         reach = student(len(values) - 1) * std / math.sqrt(len(values))
         interval = held(middle, {"low": middle - reach, "high": middle + reach}, SCALES[what.scale].ends)
     return Reproduced(middle, what.scale, std, interval, better=what.better)
@@ -257,7 +258,7 @@ _COUNTED: dict[str, tuple[Callable[..., Mapping[str, float]], str]] = {  # figur
 
 def _there(name: str, there: Collection[str], what: str = "") -> str:
     if name not in there:
-        raise LookupError(f"{what}{name!r} is not there; there is: {', '.join(there)}")
+        raise LookupError(f"{what}{name!r} not found; expected one of {', '.join(there)}")
     return name
 
 
@@ -368,6 +369,7 @@ def _of_figure(cell: Cell, printed: float, found: Reproduced) -> Verdict:
         return Verdict.BEYOND
     if found.interval is None:
         return Verdict.UNKNOWN
-    if found.interval["low"] <= printed <= found.interval["high"]:
+    half = cell.published.half if cell.published else 0.0  # the printed figure is rounded
+    if found.interval["low"] - half <= printed <= found.interval["high"] + half:
         return Verdict.WITHIN
     return Verdict.ONE_SEED if found.std is None and (cell.address or "").startswith(SEEDED) else Verdict.BEYOND

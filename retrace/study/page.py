@@ -23,10 +23,10 @@ from retrace.study.published import ComparedTable, PublishedStudy, StudyResult
 
 LEGEND = (
     "Beside each published figure, as it was printed, stands Retrace's with as many digits. After ±: the standard "
-    "deviation over seeds; in brackets: a 95% interval, of a mean over seeds for the choice of examples and seeds, of "
-    "one seed for the choice of examples alone, and where the examples behind a mean are not known for seeds alone "
-    "(Student's). ≠ marks a published figure outside of it; figures that are counted have to be equal. (≠) marks one "
-    "outside of the interval of one seed: another seed might have given it, so nothing follows. A dash: no figure."
+    "deviation over seeds; in brackets: a 95% interval. A mean's is over examples and seeds, or over seeds alone "
+    "(Student's) where the examples behind it are not known; that of one seed is over examples alone. ≠ marks a "
+    "published figure outside of it; figures that are counted have to be equal. (≠) marks one outside of the interval"
+    " of one seed: another seed might have given it, so nothing follows. A dash: no figure."
 )
 GRADES = (
     "What is stated here follows from the report's own figures or from the published data by counting; an explanation "

@@ -219,7 +219,7 @@ def _read_origin(study: str, command: str, folder: Path) -> RunOrigin:
     if not (folder / RESULT).is_file() or not (folder / ORIGIN).is_file():
         raise InputError(f"{study} was not run to its end: {command}")
     if StudyResult.read(folder / RESULT).small:
-        raise InputError(f"{study}: a small run is no record: {command}")
+        raise InputError(f"{study}: a small run cannot be a record: {command}")
     origin = RunOrigin.read(folder / ORIGIN)
     if origin.commit is None or origin.changed:
         why = f"{origin.changed[0]} was not committed" if origin.changed else "nothing was committed"

@@ -124,7 +124,7 @@ def _tuned(entry: TunedEntry, params: Mapping[str, Any]) -> Section:
     model, counts = count_parameters(HEADS.get(entry.head), config, known_method(params, entry.method).tune)
     modules = dict(model.named_modules())
     if entry.part not in modules:
-        raise LookupError(f"part: {entry.part!r} is no module of {entry.model}")
+        raise LookupError(f"part: {entry.part!r} is not a module of {entry.model}")
     shown = [count for count in counts if not entry.part or count.name.startswith(f"{entry.part}.")]
     found, printed = sums(shown), _printed(entry, counts)
     if entry.kind != "summary":
@@ -224,7 +224,7 @@ def estimate(
         rows.append({
             "model": name, "batch × length": f"{batch} × {length}", "method": label,
             "parameters": needs.parameters, "trained": needs.trained, "weights": needs.weights,
-            "gradients": needs.gradients, "moments": needs.moments, "activations": needs.passing,
+            "gradients": needs.gradients, "moments": needs.moments, "activations": needs.transient,
             "estimate": needs.peak, "by the formula": math.nan if formula is None else formula[1].at(batch, length),
         })  # fmt: skip
     found = pd.DataFrame(rows)

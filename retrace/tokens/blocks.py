@@ -18,28 +18,30 @@ BATCH = 256  # documents encoded at a time
 SCANNED = 1 << 20  # tokens searched at a time
 
 
-def write_stream(path: Path, tokenizer: SubwordTokenizer, documents: Iterable[str]) -> dict[str, int]:
-    """Encode `documents` into the array file `path`, as token ids of the smallest type that holds them.
+def write_stream(path: Path, tokenizer: SubwordTokenizer, *texts: Iterable[str]) -> tuple[dict[str, int], list[int]]:
+    """Encode the documents of all texts into the array file `path`, as token ids of the smallest type that holds them.
 
-    Returns the numbers of documents, words, characters, bytes, tokens and unknown tokens.
+    Returns the numbers of documents, words, characters, bytes, tokens and unknown tokens; and where each text ends, in
+    tokens.
     """
-    counts = Counter[str]()
+    counts, ends = Counter[str](), list[int]()
     kind = np.dtype(np.uint16 if tokenizer.size <= 1 << 16 else np.uint32)
     header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (0,)}
-    documents = iter(documents)
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
-        while batch := list(islice(documents, BATCH)):
-            for text, ids in zip(batch, tokenizer.encode_documents(batch), strict=True):
-                file.write(np.asarray(ids, kind).tobytes())
-                counts.update(
-                    documents=1, words=len(text.split()), characters=len(text), bytes=len(text.encode()),
-                    tokens=len(ids), unknown=ids.count(tokenizer.unknown),
-                )  # fmt: skip
+        for documents in map(iter, texts):
+            while batch := list(islice(documents, BATCH)):
+                for text, ids in zip(batch, tokenizer.encode_documents(batch), strict=True):
+                    file.write(np.asarray(ids, kind).tobytes())
+                    counts.update(
+                        documents=1, words=len(text.split()), characters=len(text), bytes=len(text.encode()),
+                        tokens=len(ids), unknown=ids.count(tokenizer.unknown),
+                    )  # fmt: skip
+            ends.append(counts["tokens"])
         file.seek(0)
         # The header has the same length whatever the count.
         np.lib.format.write_array_header_1_0(file, header | {"shape": (counts["tokens"],)})
-    return dict(counts)
+    return dict(counts), ends
 
 
 def open_stream(path: Path) -> np.ndarray:

@@ -32,16 +32,16 @@ SPECIAL = {
 class TokenizerSettings(Section):
     """The tokenizer to train; checkpoints bring their own."""
 
-    kind: Literal["wordpiece", "bpe"] = Field(default="wordpiece", description="the kind of subwords")
+    kind: Literal["wordpiece", "bpe"] = Field(default="wordpiece", description="subword algorithm")
     vocab_size: int = Field(default=8192, gt=len(SPECIAL["bert"]), description="tokens, special ones included")
     lowercase: bool = Field(default=True, description="lower-case the text")
     train_on: Annotated[tuple[Literal["text", "squad", "sst2"], ...], Field(min_length=1)] = Field(
         default=("text",),
-        description="of the training splits: running text, passages of SQuAD, SST-2's sentences that are in no other",
+        description="for tokenizer and pretraining: running text, SQuAD's passages, whole sentences of SST-2",
     )
     special: Literal["bert", "roberta"] = Field(
         default="bert",
-        description="number special tokens as this model does; RoBERTa's numbers take two more rows of positions",
+        description="number special tokens as this model does; RoBERTa's numbering needs two more position embeddings",
     )
 
     @property

@@ -28,6 +28,7 @@ from accelerate.utils import broadcast_object_list, gather_object
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
 from retrace.compute.device import Device, is_true
@@ -214,7 +215,7 @@ class Checkpointer:
         for place in sorted(numbered, key=lambda place: not any(place.glob("[0-9]*"))):
             if self._take(place):
                 return place
-        raise InputError(f"{first}: {PLACES} processes are doing this run already")
+        raise InputError(f"{first}: {PLACES} processes are already doing this run")
 
     def _others(self) -> list[Path]:
         """The newest checkpoint in each folder of the same run on other hardware, the most advanced first."""
@@ -263,7 +264,8 @@ def _hardware(device: Device) -> str:
     if device.torch_device.type == "cuda":
         nccl = ".".join(map(str, torch.cuda.nccl.version()))
         where = f"{torch.cuda.get_device_name(device.torch_device)}, CUDA {torch.version.cuda}, NCCL {nccl}"
-    processes = f"{device.processes} {'sharded ' if device.sharded else ''}× {torch.get_num_threads()} threads"
+    threads = f" × {torch.get_num_threads()} threads" if device.torch_device.type == "cpu" else ""
+    processes = f"{device.processes}{' sharded' if device.sharded else ''}{threads or ' processes'}"
     passes = f"{device.micro_batch} examples a pass" if device.micro_batch else ""
     compiler = f"compiled by {device.compiler}" if device.compiler else ""
     precision = "bf16" if device.bf16 else "fp32"
@@ -293,7 +295,7 @@ def _optimizer_tensors(optimizers: list[Optimizer], device: Device) -> dict[str,
     for number, optimizer in enumerate(optimizers):
         for index, tensors in optimizer.state_dict()["state"].items():
             for name, tensor in tensors.items():
-                complete = full_tensor(tensor)
+                complete = full_tensor(tensor).cpu() if isinstance(tensor, DTensor) else tensor  # too many for one GPU
                 if device.is_main:
                     found[f"optimizer/{number}/{index}/{name}"] = complete
     return found

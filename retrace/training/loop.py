@@ -183,7 +183,8 @@ class Training(Generic[Batch, Part]):
         at.waited += clock.lap()
         while share is not None and run.done(at) < 1:
             set_rate(self.optimizers, rate_factor(run.optimizer, run.done(at), run.updates))
-            figures = self._update(share)
+            with run.device.promptly():
+                figures = self._update(share)
             at.seconds += clock.lap()
             following = next(shares, None)
             drawing, waits = clock.lap(), run.device.is_idle()
@@ -224,7 +225,7 @@ class Training(Generic[Batch, Part]):
 
     def _require_finite(self, loss: float, norm: float) -> None:
         """Raise DivergedError after an update that was skipped because it would have ruined the weights."""
-        for name, value in (("loss", loss), ("norm of the gradient", norm)):
+        for name, value in (("loss", loss), ("gradient norm", norm)):
             if not math.isfinite(value):
                 self._diverged(f"the {name} is {value}", self.at.step)
 
@@ -258,6 +259,7 @@ def _flops_a_token(run: Run[Batch, Part], model: nn.Module) -> float:
     This is also DistributedDataParallel's first backward pass, after which it regroups gradients by their order of
     arrival. Otherwise the first update after resuming would sum gradients in another order.
     """
+    run.model.train()  # in evaluation mode transformers' layers do no activation checkpointing
     run = replace(run, device=replace(run.device, compiler=None))  # nor with padding for compiled models
     share = next(_shares(run, 1))
     (operations,) = run.device.all_reduce_sum([count_flops(model, lambda: _backward(run, model, share))])

@@ -76,7 +76,8 @@ class Muon(Optimizer):
             updates = self._updates(weights, skips)
             rates = [-group["lr"] * math.sqrt(max(1, weight.shape[0] / weight.shape[1])) for weight in weights]
             LISTS._foreach_mul_(updates, rates)
-            LISTS._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"] * (~skips).double())
+            kept = 1 - group["lr"] * group["weight_decay"] * (~skips).double()
+            LISTS._foreach_mul_(weights, kept.float())  # of the weights' type, else a GPU multiplies them one by one
             LISTS._foreach_add_(weights, updates)
 
     def _updates(self, weights: list[nn.Parameter], skips: Tensor) -> list[Tensor]:
@@ -92,9 +93,13 @@ class Muon(Optimizer):
             # Sharded matrices are gathered only for their own orthogonalization.
             wide = [_transposed_if_tall(full_tensor(updates[number])) for number in numbers]
             found = self._shared_out(wide).float().masked_fill_(skips, 0.0)
-            for number, update in zip(numbers, found, strict=True):
-                is_tall = weights[number].shape[0] > weights[number].shape[1]
-                updates[number] = local_shard(update.mT if is_tall else update, weights[number])
+            tall = {number for number in numbers if weights[number].shape[0] > weights[number].shape[1]}
+            turned = (
+                found.mT.contiguous() if tall else found
+            )  # in the weights' strides, else a GPU adds them one by one
+            for place, number in enumerate(numbers):
+                update = (turned if number in tall else found)[place]
+                updates[number] = local_shard(update, weights[number])
         return updates
 
     def _shared_out(self, matrices: list[Tensor]) -> Tensor:

@@ -48,7 +48,7 @@ class Meter(AbstractContextManager["Meter"]):
         now = time.monotonic()
         self._busy += now - self._last
         self._last = now
-        note = f"loss {loss:.3f}  gradient {norm:.2f}  {self.speed:,.0f} tokens/s"
+        note = f"loss {loss:.3f}  grad norm {norm:.2f}  {self.speed:,.0f} tokens/s"
         self._bar.update(self._task, completed=self._done, note=note)
         is_due = now - self._shown > PLAIN_EVERY or self._done == self._steps
         if self._bar.disable and not self._quiet and is_due:

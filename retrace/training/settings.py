@@ -15,14 +15,18 @@ class OptimizerSettings(Section):
     kind: Literal["muon", "adamw"] = Field(
         default="muon", description="Muon on the hidden matrices and AdamW on the rest, or AdamW on all"
     )
-    muon_lr_factor: Positive = Field(default=20.0, description="Muon's learning rate over AdamW's")
+    muon_lr_factor: Positive = Field(default=20.0, description="Muon's learning rate divided by AdamW's")
     muon_steps: Literal[3, 5] = Field(
         default=5, description="of Muon's orthogonalization; three are faster, but leave small singular values smaller"
     )
     beta2: float = Field(default=0.98, ge=0, lt=1, description="decay of AdamW's second moments; beta1 is fixed at 0.9")
-    weight_decay: float = Field(default=0.01, ge=0, description="decoupled, of all weights, biases and norms too")
-    warmup_ratio: Share = Field(default=0.05, description="share of the steps in which the rate rises from 0")
-    decay_start: Share = Field(default=0.5, description="share of the steps after which the rate falls linearly to 0")
+    weight_decay: float = Field(
+        default=0.01, ge=0, description="decoupled; applied to all weights, including biases and norms"
+    )
+    warmup_ratio: Share = Field(default=0.05, description="share of the steps in which the learning rate rises from 0")
+    decay_start: Share = Field(
+        default=0.5, description="share of the steps after which the learning rate falls linearly to 0"
+    )
     max_grad_norm: Positive = Field(default=1.0, description="gradients are clipped to this norm")
     max_loss_rise: Positive | None = Field(
         default=2.0,

@@ -99,7 +99,7 @@ def question_cases(draw: Random) -> Iterator[Case]:
         ('{"data":\n[{"paragraphs": {}}]}', "2:2", "article 1: no 'paragraphs' of type list"),
         ('{"data":\n[{"paragraphs": [""]}]}', "2:2", "article 1: 'paragraphs' holds ''; expected objects"),
         ('{"data":\n[{"title": 5, "paragraphs": []}]}', "2:2", "article 1: title 5 is not allowed; expected text"),
-        ('{"data": [{"title": "a\\ud800"}]}', "1", "'\\ud800' is half of a character"),
+        ('{"data": [{"title": "a\\ud800"}]}', "1", "'\\ud800' is an unpaired surrogate"),
         ('{"data": [{"title": "a", "title": "b"}]}', "1", "not json: the key 'title' occurs twice"),
         (f'{{"data": {DEEP}', "1", "not json: nested too deeply"),
         ('{"data":' * 50_000, "1", "not json: nested too deeply"),

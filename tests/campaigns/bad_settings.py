@@ -199,11 +199,11 @@ def file_cases(draw: Random) -> Iterator[Case]:
 STUDIES = (  # tests/unit/study/test_published.py has more
     ("title: T\n", "", "title is missing"),
     ("title: T", "name: T", "title is missing", "name: unknown key"),
-    ("title: T", "title: 7", "title: 7 is not allowed; expected text"),
+    ("title: T", "title: 7", "title: 7 is not allowed; expected a string"),
     ("tables:\n", "tables:\n- 5\n", "tables[0]: 5 is not allowed"),
     ("scale: fraction", "scale: [fraction]", "tables[0].scale: ['fraction'] is not allowed"),
     ("columns: [accuracy, F1]", "columns: []", "tables[0].columns: [] is not allowed; expected at least one"),
-    ("columns: [accuracy, F1]", "columns: [F1, 5]", "tables[0].columns[1]: 5 is not allowed; expected text"),
+    ("columns: [accuracy, F1]", "columns: [F1, 5]", "tables[0].columns[1]: 5 is not allowed; expected a string"),
     ('"0.5"', "[1]", "tables[0].rows.tuned.published[0]: [1] is not allowed; expected a number or text or null"),
     *(('"0.5"', f'"{figure}"', f"tables[0].tuned: accuracy: {figure!r} is not allowed; expected a figure")
       for figure in ("", "half", "0.5 ± ", "1e999999999", "1e400", "NaN", "\uff15", "1,2345")),

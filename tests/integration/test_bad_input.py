@@ -149,7 +149,7 @@ def test_short_memory_is_one_line_whose_advice_helps(project: Project) -> None:
     limited = (sys.executable, "-c", SHORT_OF_MEMORY.format(room=500 * 2**20))
     done = project.run(*limited, code=2)
     assert re.fullmatch(
-        r"error: pretrain: out of memory; .* could not be allocated; planned are .*; less is taken with "
+        r"error: pretrain: out of memory; .* could not be allocated; planned are .*; to use less, set "
         r"RETRACE_MICRO_BATCH=N, .*_CHECKPOINTING=true\n",
         done.stderr,
     )

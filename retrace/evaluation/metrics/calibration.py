@@ -2,6 +2,9 @@
 
 Examples are put in 15 bins by the probability of the decided class; the differences between mean confidence and
 accuracy of the bins are averaged, weighted by the number of examples. Absent if a model gives no probabilities.
+
+By chance it is above 0 even for a perfectly calibrated model, the more so the fewer examples a bin has, and resamples
+are biased once more. So it has no interval, and no method is called better by it.
 """
 
 from collections.abc import Sequence
@@ -17,17 +20,18 @@ FIGURES = {"expected_calibration_error": Figure("fraction", "lower")}
 BINS = 15
 
 
-def resampled(outcome: Classified) -> Resampled:
-    """For weights of examples."""
+def score(outcome: Classified) -> dict[str, float]:
+    """A fraction."""
     if outcome.probabilities is None:
-        return lambda _: {}
+        return {}
     bins, confidence = _bins(outcome.probabilities, outcome.predicted)
-    excess = np.eye(BINS)[bins] * (np.equal(outcome.labels, outcome.predicted) - confidence)[:, None]
+    excess = np.bincount(bins, np.equal(outcome.labels, outcome.predicted) - confidence)
+    return {"expected_calibration_error": float(np.abs(excess).sum() / len(outcome))}
 
-    def figures(weights: np.ndarray) -> dict[str, np.ndarray]:
-        return {"expected_calibration_error": np.abs(weights @ excess).sum(axis=1) / weights.sum(axis=1)}
 
-    return figures
+def resampled(outcome: Classified) -> Resampled:
+    """Nothing."""
+    return lambda _: {}
 
 
 def reliability(outcomes: Sequence[Classified]) -> Columns:

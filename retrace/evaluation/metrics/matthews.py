@@ -10,6 +10,11 @@ from retrace.statistics.scales import Figure
 FIGURES = {"matthews": Figure("correlation", "higher", "Matthews correlation")}
 
 
+def examples(outcome: Classified) -> dict[str, int]:
+    """Of two classes the examples of the rarer one, by which the figure varies."""
+    return {"matthews": int(np.bincount(outcome.labels, minlength=2).min())} if len(outcome.classes) == 2 else {}
+
+
 def resampled(outcome: Classified) -> Resampled:
     """For weights of examples: from -1 to 1; 0 where every prediction, or every right class, is the same."""
     counted = counting(outcome)

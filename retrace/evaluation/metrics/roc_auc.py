@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 
 from retrace.evaluation.outcomes import Classified
-from retrace.statistics.intervals import Resampled
+from retrace.statistics.intervals import ByClass, Resampled
 from retrace.statistics.scales import Figure
 
 FIGURES = {"roc_auc": Figure("fraction", "higher", "area under the ROC curve")}
@@ -20,11 +20,25 @@ FIGURES = {"roc_auc": Figure("fraction", "higher", "area under the ROC curve")}
 
 def score(outcome: Classified) -> dict[str, float]:
     """A fraction; 0.5 is chance."""
-    chosen = _classes(outcome)
-    if outcome.probabilities is None or not chosen:
-        return {}
-    areas = [roc_auc_score(outcome.labels == c, outcome.probabilities[:, c]) for c in chosen]
-    return {"roc_auc": float(np.mean(areas))}
+    areas = _areas(outcome)
+    return {"roc_auc": float(np.mean(areas))} if areas else {}
+
+
+def examples(outcome: Classified) -> dict[str, int]:
+    """Of two classes the examples of the rarer one, by which the area varies."""
+    return {"roc_auc": int(np.bincount(outcome.labels, minlength=2).min())} if len(outcome.classes) == 2 else {}
+
+
+def by_class(outcome: Classified) -> dict[str, ByClass]:
+    """The areas of single classes behind the mean over more than two."""
+    areas = _areas(outcome) if len(outcome.classes) > 2 else []
+    return {"roc_auc": ByClass(np.array(areas), np.bincount(outcome.labels), len(areas))} if areas else {}
+
+
+def _areas(outcome: Classified) -> list[float]:
+    if outcome.probabilities is None:
+        return []
+    return [float(roc_auc_score(outcome.labels == c, outcome.probabilities[:, c])) for c in _classes(outcome)]
 
 
 def resampled(outcome: Classified) -> Resampled:

@@ -47,8 +47,11 @@ class Generator(LanguageModel):
             max_new_tokens=most, do_sample=False, num_beams=1, eos_token_id=end, pad_token_id=end,
             return_dict_in_generate=True, output_logits=True,
         )  # fmt: skip
-        self.body.generation_config = GenerationConfig()  # the checkpoint's own would fill in what is not set above
-        found = cast(Any, self.body).generate(prompts, attention_mask=mask, generation_config=how)
+        own, self.body.generation_config = self.body.generation_config, GenerationConfig()
+        try:  # without the checkpoint's own, which would fill in what is not set above
+            found = cast(Any, self.body).generate(prompts, attention_mask=mask, generation_config=how)
+        finally:
+            self.body.generation_config = own
         ids = found.sequences[:, prompts.shape[1] :]  # (B, L)
         steps = zip(found.logits, ids.T, strict=True)  # (B, V) and (B,) each
         logs = torch.stack([-functional.cross_entropy(scores, chosen, reduction="none") for scores, chosen in steps], 1)
@@ -60,7 +63,7 @@ class Generator(LanguageModel):
 
 
 QUESTION, ANSWER = "Question:", "Answer:"
-UNASKED = -100  # the label of positions without a loss
+IGNORED = -100  # the label of positions without a loss
 COUNTS = 4  # numbers of labels per batch for which a model is compiled
 
 
@@ -133,9 +136,9 @@ class GenerativeTask(QuestionAnswering):
         """
         prompts = [example.ids for example in examples]
         inputs = [np.append(example.ids, example.answer[:-1]) for example in examples]  # the end is a label only
-        labels = [[UNASKED] * (len(example.ids) - 1) + example.answer for example in examples]
-        batch = {"ids": padded(inputs, self._pad, length), "labels": padded(labels, UNASKED, length)}
-        at = (batch["labels"] != UNASKED).flatten().nonzero()[:, 0]
+        labels = [[IGNORED] * (len(example.ids) - 1) + example.answer for example in examples]
+        batch = {"ids": padded(inputs, self._pad, length), "labels": padded(labels, IGNORED, length)}
+        at = (batch["labels"] != IGNORED).flatten().nonzero()[:, 0]
         most = len(examples) * (self._settings.max_answer_length + 1)
         batch["at"] = functional.pad(at, (0, rounded_up(len(at), most, COUNTS) - len(at))) if length else at
         if examples[0].generates:

@@ -34,7 +34,7 @@ WRONG = [
     ("methods.lora.per_task", {"sst2": {"rang": 1}}, "params.yaml: methods.lora.per_task.sst2.rang: unknown key;"),
     ("methods.lora.checkpoint", "x", "params.yaml: methods.lora.checkpoint: 'x' is not allowed; expected none, as"),
     ("model.checkpoint", "org/name@main", "params.yaml: model.checkpoint: 'org/name@main' is not allowed;"),
-    ("classification", None, "data/params.yaml: classification: null is not allowed; expected a section"),
+    ("classification", None, "data/params.yaml: classification: null is not allowed; expected a mapping"),
     ("classification", {"sst2": {}}, "data/params.yaml: classification.sst2: the name is not allowed"),
     ("classification", {"own": {"folder": "a"}}, "data/params.yaml: classification.own.train is missing"),
     ("hub.classification", {"own": {}}, "data/params.yaml: hub.classification.own.repository is missing"),

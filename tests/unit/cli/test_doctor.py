@@ -176,7 +176,7 @@ def test_elsewhere_it_says_where_to_run_it(here: Path, command: str) -> None:
 def test_a_remote_of_which_nothing_is_compared(checkout: Project, level: str) -> None:
     config = checkout.folder / (".dvc/config.local" if level else ".dvc/config")
     config.write_text("[core]\n    remote = shared\n['remote \"shared\"']\n    url = ../shared\n")
-    said = "shared: what it gives is not compared with its digest"
+    said = "shared: downloads are not checked against their MD5"
     assert _fixed("remote", f"dvc remote modify {level}shared verify true") == said
 
 

@@ -7,7 +7,7 @@ from tests.commands import refused, retrace
 from tests.toy import ROOT, copy_settings
 
 WRONG = [
-    ("name", "error: 'name' is no repository; expected ORG/NAME\n"),
+    ("name", "error: 'name' is not a repository; expected ORG/NAME\n"),
     ("org/name --method full", "--method and --seed need --task\n"),
     ("org/name --seed 1", "--method and --seed need --task\n"),
     ("org/name --task news", "task: 'news' is not what params.yaml lists; expected one of sst2, squad"),

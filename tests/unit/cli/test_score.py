@@ -74,7 +74,7 @@ def test_ties_are_broken_by_the_order_of_the_file(order: str, best: float) -> No
 @pytest.mark.parametrize("missing", ["a", "b"])
 def test_questions_without_a_prediction_are_said(missing: str) -> None:
     predictions = {name: "" for name in "ab" if name != missing}
-    said = f"1 of 2 questions have no prediction, {missing} the first"
+    said = f"1 of 2 questions have no prediction, the first of them {missing}"
     refused = f"error: predictions.json: {said}; with --allow-missing only the others are scored\n"
     assert _refusal(_squad(predictions)) == refused
     done = _squad(predictions, "--allow-missing")
@@ -85,7 +85,7 @@ def test_questions_without_a_prediction_are_said(missing: str) -> None:
 def test_predictions_of_no_question_are_said() -> None:
     done = _squad({"a": "Ada", "b": "", "z": "", "y": "x"})
     assert _scores(done)["total"] == 2
-    assert done.err == "warning: unknown: 2 of 4 predictions are of no question, z the first\n"
+    assert done.err == "warning: unknown: 2 of 4 predictions belong to no question, the first to z\n"
 
 
 WRONG_ANSWERS = [
@@ -115,7 +115,7 @@ def test_scores_of_classes_with_their_probabilities() -> None:
 def test_one_class_for_all_is_said_to_be() -> None:
     done = _classes(_column(1, 0), _column(1, 1))
     assert _scores(done)["recall"] == 1.0
-    assert "warning: one class only: all 2 examples are called 1\n" in done.err
+    assert "warning: one class only: all 2 examples are predicted as 1\n" in done.err
 
 
 WRONG_CLASSES = [

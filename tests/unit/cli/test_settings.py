@@ -100,7 +100,7 @@ def test_a_wrong_preset_is_one_line_and_changes_nothing(folder: Path, text: str,
 
 
 def test_a_preset_that_there_is_not(folder: Path) -> None:
-    said = "error: huge: no such file, nor a preset; there are: bert-base, real, sample\n"
+    said = "error: huge: no such file or preset; presets: bert-base, real, sample\n"
     assert refused("preset", "huge") == said
 
 

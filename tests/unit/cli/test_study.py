@@ -24,7 +24,7 @@ def test_a_study_that_was_run_says_how() -> None:
 
 
 def test_what_is_not_there_is_one_line() -> None:
-    assert retrace("study", "compare", "news").err == "error: NAME: 'news' is no study; expected one of mood\n"
+    assert retrace("study", "compare", "news").err == "error: NAME: 'news' is not a study; expected one of mood\n"
     assert retrace("study", "compare", "mood").err == "error: studies/mood was not run: retrace study run mood\n"
 
 

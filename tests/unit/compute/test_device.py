@@ -29,7 +29,7 @@ def test_kernels_and_reductions_are_deterministic_before_the_process_group_is_ma
     torch.use_deterministic_algorithms(False)
     torch.backends.cuda.enable_cudnn_sdp(True)
     device.open_device(0, "fp32")
-    assert found == [(True, "^NVLS")]
+    assert found == [(True, "^NVLS,NVLSTree")]
     assert torch.are_deterministic_algorithms_enabled()
     assert not torch.backends.cuda.cudnn_sdp_enabled()
 

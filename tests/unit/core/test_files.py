@@ -124,7 +124,7 @@ def test_digits_that_differ_between_processors_do_not_change_what_is_written() -
         (b'{"a": 1, "b": 2, "b": 3}', ":1: not json: the key 'b' occurs twice in an object"),
         (b"[" * 100_000, ":1: not json: nested too deeply"),
         (b"1" * 4301, ":1: not json: a number of more than 4300 digits"),
-        (b'{"a":\n "\\uDC00"}', ":2: '\\udc00' is half of a character; save the file as UTF-8"),
+        (b'{"a":\n "\\uDC00"}', ":2: '\\udc00' is an unpaired surrogate; save the file as UTF-8"),
         (b'{"a":\n\xc3\xa9\xe9', ":2:2: byte 0xe9 is not UTF-8; save the file as UTF-8"),
         (b'{"a":\n b\0', ":2:3: a NUL; save the file as UTF-8"),
     ],

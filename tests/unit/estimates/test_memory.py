@@ -58,13 +58,13 @@ def test_memory_grows_with_blocks_moments_and_processes() -> None:
     steps = 4 * len(others)  # AdamW counts its updates for each of the other weights
     assert muon.moments == 4 * (2 * muon.parameters - hidden) + steps
     assert both.moments > muon.moments
-    assert more.passing > 1.9 * muon.passing
+    assert more.transient > 1.9 * muon.transient
     assert muon.memory(2) - muon.memory(1) == 4 * muon.parameters
 
 
 def test_processes_that_share_a_model_hold_parts_of_it_and_whole_layers_for_a_moment() -> None:
     needs = Needs(parameters=100, trained=100, weights=400, flops=6.0, moments=800, peak=1700, layer=20, outside=30)
-    assert needs.passing == 1700 - 400 - 400 - 800
+    assert needs.transient == 1700 - 400 - 400 - 800
     assert needs.memory(4, sharded=True) == (400 + 400 + 800) / 4 + 3 * 4 * 20 + 2 * 4 * 30 + 100
     assert needs.memory(1, sharded=True) == 1700
     found = _pretraining(make_config("bert", MODEL, VOCABULARY))
@@ -126,8 +126,8 @@ def test_fused_attention_is_planned_as_on_cuda() -> None:
     loads = [Load(2, *load) for load in ((1024, 2, True, "lean"), (1024, 2, True, "sdpa"), (2048, 2, True, "sdpa"))]
     lean, fused, longer = (update_needs("language_model", config, load, ADAMW) for load in loads)
     assert lean.flops == fused.flops
-    assert lean.passing > 4 * fused.passing
-    assert longer.passing < 2.1 * fused.passing
+    assert lean.transient > 4 * fused.transient
+    assert longer.transient < 2.1 * fused.transient
 
 
 def test_an_optimiser_without_weights_is_an_input_error() -> None:

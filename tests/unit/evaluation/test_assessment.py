@@ -74,7 +74,7 @@ def test_the_epoch_that_was_kept_is_scored() -> None:
     figures = _assess(_trial("full", 1, (30, 6, 0))).methods["full"]
     assert figures.seeds["1"].epoch == 1
     assert figures.seeds["1"].figures["accuracy"] == figures.figures["accuracy"] == 0.9
-    assert (figures.std, figures.intervals_of) == ({}, "examples, as there is one seed")
+    assert (figures.std, figures.intervals_of) == ({}, "examples (one seed)")
 
 
 def test_seeds_have_a_mean_a_standard_deviation_and_two_intervals() -> None:
@@ -108,7 +108,8 @@ def test_methods_are_compared_and_the_better_one_named_from_several_seeds() -> N
     assert found.methods["full"].flags == {}
 
 
-def test_every_interval_holds_its_figure_and_the_better_calibrated_method_is_better() -> None:
+def test_every_interval_holds_its_figure_and_by_calibration_no_method_is_better() -> None:
+    """Its error is above 0 by chance, by more for some models than for others."""
     generator, trials = np.random.default_rng(1), []
     for method, sharper in (("full", 1.0), ("lora", 20.0)):
         for seed in (1, 2, 3):
@@ -121,10 +122,10 @@ def test_every_interval_holds_its_figure_and_the_better_calibrated_method_is_bet
         details = found.methods[method]
         assert details.intervals_of == "examples and seeds"
         for of in (details, *details.seeds.values()):
-            assert len(of.intervals) == 16
+            assert len(of.intervals) == 15
+            assert "expected_calibration_error" in of.figures.keys() - of.intervals.keys()
             assert all(ends["low"] <= of.figures[name] <= ends["high"] for name, ends in of.intervals.items())
-    error = {pair.figure: pair for pair in found.comparisons}["expected_calibration_error"]
-    assert (error.difference < 0, error.verdict) == (True, "full")
+    assert "expected_calibration_error" not in {pair.figure for pair in found.comparisons}
 
 
 def test_one_figure_by_another_name_has_the_same_interval_and_test() -> None:
@@ -162,7 +163,7 @@ def test_a_model_that_learned_nothing_is_flagged_with_evidence() -> None:
     assert full.seeds["1"].flags.keys() >= {"not_above_majority", "not_above_before_training"}
     assert full.flags.keys() == {"not_above_scratch"}
     one = 1.959964 / 60  # as if the two decided one example otherwise
-    note = "of these models; one seed does not tell the methods apart"
+    note = "for these models; one seed says nothing about the methods"
     evidence = ["accuracy", 31 / 60, "scratch", 31 / 60, pytest.approx(-one), pytest.approx(one), note]
     assert [*vars(full.flags["not_above_scratch"]).values()] == evidence
 
@@ -283,11 +284,10 @@ def test_bins_of_confidence_are_pooled_over_seeds() -> None:
     assert found["confidence"] == pytest.approx([0.625, 0.98])
 
 
-@pytest.mark.parametrize("metric", EVERY)
+@pytest.mark.parametrize("metric", EVERY[:-1])
 def test_any_metric_of_classes_alone_is_a_headline(metric: str) -> None:
     trials = (_trial("full", 1, (30, 6, 0)), _trial("scratch", 1, (30, 12, 0)))
-    headline = {"f1": "f1_macro", "calibration": "expected_calibration_error"}.get(metric, metric)
-    # An error is one only where there is nothing else.
+    headline = {"f1": "f1_macro"}.get(metric, metric)
     found, beside = (_assess(*trials, metrics=of) for of in ([metric], ["calibration", metric]))
     assert found.headlines == beside.headlines == [headline]
     assert found.methods["full"].intervals.keys() >= {headline} <= found.metrics.methods["full"].keys()

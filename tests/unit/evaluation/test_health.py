@@ -12,7 +12,7 @@ SCALES |= dict.fromkeys(("accuracy", "precision", "recall"), "fraction")
 
 
 def test_the_same_decision_for_all() -> None:
-    labels, all_yes = np.array([0, 1, 1]), {"one_class_only": "all 3 examples are called yes"}
+    labels, all_yes = np.array([0, 1, 1]), {"one_class_only": "all 3 examples are predicted as yes"}
     assert decision_flags(Classified(("no", "yes"), labels, np.ones(3, int))) == all_yes
     assert decision_flags(Classified(("no", "yes"), labels, labels)) == {}
     golds = (("Ada",), ())

@@ -156,7 +156,7 @@ def test_settings_that_the_rows_do_not_fit(tmp_path: Path, labels: str, settings
     ("change", "message"),
     [
         ({"dev": None, "split": 1}, "own.split: 1 is not allowed; expected a number between 0 and 1 or null"),
-        ({"text": []}, "own.text: [] is not allowed; expected text or a list of 1 or more names"),
+        ({"text": []}, "own.text: [] is not allowed; expected a string or a list of 1 or more names"),
         ({"classes": ["a"]}, "own.classes: ['a'] is not allowed; expected two or more, each once"),
         ({"classes": ["a", "a", "b"]}, "own.classes: ['a', 'a', 'b'] is not allowed; expected two or more, each once"),
         ({"classes": ["a", "b"], "drop": ["b"]}, "own.drop: ['b'] is not allowed; 'b' is one of classes"),

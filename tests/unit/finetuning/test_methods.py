@@ -43,8 +43,8 @@ def test_a_method_may_have_other_settings_for_a_task() -> None:
         ({"per_task": {"squad": {"rank": 0}}}, ".per_task.squad.rank: 0 is not allowed; expected a whole number above"),
         ({"per_task": {"squad": {"ranks": 1}}}, ".per_task.squad.ranks: unknown key; allowed: method,"),
         ({"per_task": {"own": {"checkpoint": "x"}}}, ".per_task.own.checkpoint: a method has one checkpoint for all"),
-        ({"per_task": {"squad": 3}}, ".per_task.squad: 3 is not allowed; expected a section of keys and values"),
-        (3, ": 3 is not allowed; expected a section of keys and values"),
+        ({"per_task": {"squad": 3}}, ".per_task.squad: 3 is not allowed; expected a mapping"),
+        (3, ": 3 is not allowed; expected a mapping"),
     ],
 )
 def test_errors_in_one_tasks_settings_are_reported_whichever_task_is_read(entry: Any, message: str) -> None:

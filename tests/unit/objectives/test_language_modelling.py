@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from retrace.core.errors import InputError
-from retrace.objectives.language_modelling import IGNORED, BlockModelling, LabelledBatch
+from retrace.objectives.language_modelling import IGNORED, BlockModelling, LabelledBatch, Masking, mask_blocks
 from retrace.tokens.tokenizer import Vocabulary
 from tests.tiny import tiny_device, tiny_tokenizer
 
@@ -60,10 +60,22 @@ def test_a_compiled_model_gets_few_numbers_of_targets() -> None:
     labels = torch.full((2, 256), IGNORED)
     labels[0, :7], labels[1, 250:253] = 5, 6
     batch = LabelledBatch(torch.arange(512).view(2, 256), labels)
-    plain, padded = batch.to(tiny_device()), batch.to(tiny_device(), compiled=True)
+    plain, padded = batch.to(tiny_device()), batch.to(tiny_device(), rounded=True)
     assert plain.at.tolist() == [*range(7), *range(506, 509)]
     assert plain.targets.tolist() == [5] * 7 + [6] * 3
     assert padded.at.tolist() == [*plain.at.tolist(), *[0] * 22]
     assert padded.targets.tolist() == [*plain.targets.tolist(), *[IGNORED] * 22]
-    labels[1, 253:257], labels[0, 6] = 6, IGNORED  # six in each row: equal numbers need no rounding
-    assert batch.to(tiny_device(), compiled=True).at.shape == (2, 6)
+    labels[1, 253:257], labels[0, 6] = 6, IGNORED  # six in each row, but another number in the next batch
+    assert (batch.to(tiny_device()).at.shape, batch.to(tiny_device(), rounded=True).at.shape) == ((2, 6), (32,))
+
+
+def test_the_first_word_of_a_document_is_masked_as_often_as_others() -> None:
+    """As of RoBERTa's tokens, where a word's first one begins with a space, but for the first word of a text."""
+    blocks = torch.tensor([2, 7, 8, 9, 3])  # the first and the last are special
+    continues = torch.zeros(10, dtype=torch.bool)
+    continues[7] = True
+    masking, generator = Masking(0.4, continues=continues), torch.Generator().manual_seed(1)
+    masked = mask_blocks(blocks.repeat(600, 1), masking, Vocabulary.of(tiny_tokenizer()), generator).labels != IGNORED
+    assert masked[:, [0, 4]].sum() == 0
+    for share in masked[:, 1:4].float().mean(0):  # two of three words
+        assert share == pytest.approx(2 / 3, abs=0.08)

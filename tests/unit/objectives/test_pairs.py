@@ -104,6 +104,8 @@ def test_neither_lengths_nor_ends_tell_which_pairs_are_related(block: int) -> No
         for most in np.quantile(size, [0.1, 0.25, 0.5, 0.75, 0.9]):
             assert _shares_are_alike(kinds, size <= most)
     assert _shares_are_alike(kinds, np.array([right[-1] == full_stop for _, right, _ in pairs]))
+    firsts = np.array([[*right, full_stop].index(full_stop) for _, right, _ in pairs])  # the first sentence's length
+    assert all(_shares_are_alike(kinds, firsts > most) for most in (3, 5, 7, 9))
     stops = np.array([right.count(full_stop) for _, right, _ in pairs])
     assert all(_shares_are_alike(kinds, stops > most) for most in range(4))
 

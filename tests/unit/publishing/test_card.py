@@ -248,11 +248,11 @@ def test_the_card_has_the_verdict_and_the_table_of_the_report(params) -> None:
     write_json(MEASURED, {"valid": VALID})
     said, note, table = Trained(FULL, params).results()
     assert said == [
-        "Pretraining is worth **+20.0 points** of accuracy on reviews (90.0 against 70.0).",
+        "Pretraining is worth **+20.0 points** of accuracy on reviews (90.0 against 70.0 from scratch).",
         "The language model’s perplexity is **6.5 per token**; a unigram model’s is 147.",
-        "Above a baseline in the mean, but not shown to be with 2 seeds: Scratch on reviews (tf-idf).",
+        "Better than a baseline on average, but not significantly with 2 seeds: Scratch on reviews (tf-idf).",
     ]
-    assert note.startswith("Reviews: accuracy, %. Means over 2 seeds; this model is of seed 1. 95% interval for ")
+    assert note.startswith("Reviews: accuracy, %. Means over 2 seeds; this model is of seed 1. 95% interval over ")
     assert table is not None
     assert [[str(cell) for cell in row] for row in table.rows] == [
         ["Full", "–", "90.0", "88.0 – 92.0", "1.41", "–"],
@@ -265,7 +265,7 @@ def test_the_card_has_the_verdict_and_the_table_of_the_report(params) -> None:
 def test_of_one_seed_or_without_scores_no_more_is_said_than_is_known(params) -> None:
     write_json(DETAILS, {"sst2": _run((1,), "models differ")})
     said, note, _ = Trained(FULL, params).results()
-    assert said[-1] == "One seed: differences are of these models, and do not tell the methods apart."
+    assert said[-1] == "One seed: the differences hold for these models and say nothing about the methods."
     assert "Means" not in note
     write_json(DETAILS, {"sst2": SST2})  # which has no figure that models are judged by
     assert Trained(FULL, params).results() == ([], "", None)

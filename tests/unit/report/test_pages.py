@@ -113,7 +113,7 @@ def test_a_small_p_value_is_a_bound_and_a_verdict_from_one_seed_is_explained() -
     for change, row, note in (
         ({"p_corrected": 0.0001}, "| exact McNemar | 0.0001 | tie |", ""),
         ({"p_corrected": 0.00002}, "| exact McNemar | below 0.0001 | tie |", ""),
-        ({"verdict": "models differ"}, "| 0.2000 | models differ |", "cannot be told apart from one seed"),
+        ({"verdict": "models differ"}, "| 0.2000 | models differ |", "one seed says nothing about the methods"),
         ({"verdict": "no difference shown"}, "| 0.2000 | no difference shown |", "one seed says nothing"),
     ):
         page = _scores_page({"comparisons": [replace(PAIR, **change)]})
@@ -196,7 +196,7 @@ def test_next_sentences_are_no_part_of_a_perplexity_and_a_model_that_tells_none_
     plain, poor, good = map(_perplexity_page, pairs)
     assert "next-sentence" not in plain
     assert "| 93.0 |" in good
-    assert ["does not tell sentences" in page for page in (plain, poor, good)] == [False, True, False]
+    assert ["next-sentence prediction is at chance" in page for page in (plain, poor, good)] == [False, True, False]
     drawn = ["training loss 4.00, perplexity 55" in _perplexity_page(row, form=as_html) for row in pairs]
     assert drawn == [True, False, False], "the training loss has that of the pairs in it"
 
@@ -224,7 +224,7 @@ def test_a_perplexity_that_is_absent_or_huge_is_shown_as_such() -> None:
     page = _perplexity_page({"perplexity": math.nan}, masked=huge, unigram=dict.fromkeys(UNITS))
     assert "| masked, fixed masks | valid | 9.00 (8.00 – 10.00) | 1.25e+300 (2.50e+09 – –) | – |" in page
     assert "| unigram baseline | valid | – | – | – |" in page
-    assert "A dash: too large for a float" in page
+    assert "–: too large for a float" in page
     assert "A dash" not in _perplexity_page({})
 
 
@@ -275,8 +275,8 @@ def test_pretraining_is_worth_the_difference_to_random_weights() -> None:
     first = _compared({"full": 0.9, "scratch": 0.7}, [("full", "scratch", 0.2, "full")])
     second = _compared({"full": 0.8, "scratch": 0.7}, [("scratch", "full", -0.1, "full")], name="news")
     assert _said(first, second)[0] == (
-        "Pretraining is worth +20.0 points of accuracy on reviews (90.0 against 70.0) and +10.0 points of accuracy on "
-        "news texts (80.0 against 70.0)."
+        "Pretraining is worth +20.0 points of accuracy on reviews (90.0 against 70.0 from scratch) and +10.0 points of "
+        "accuracy on news texts (80.0 against 70.0 from scratch)."
     )
 
 
@@ -286,7 +286,7 @@ def test_pretraining_shows_no_certain_gain_where_methods_tie_or_it_lost() -> Non
         (0.2, "no difference shown", "+20.0, +18.0 to +22.0"),
     ):  # fmt: skip
         task = _compared({"full": 0.7 + value, "scratch": 0.7}, [("full", "scratch", value, found)])
-        assert _said(task)[0] == f"Pretraining shows no certain gain on reviews ({said})."
+        assert _said(task)[0] == f"Pretraining shows no significant gain on reviews ({said})."
 
 
 def test_the_better_of_the_cheap_methods_stands_against_full_fine_tuning() -> None:
@@ -300,23 +300,23 @@ def test_the_better_of_the_cheap_methods_stands_against_full_fine_tuning() -> No
 
 def test_who_is_not_above_a_baseline_is_named() -> None:
     weak = _compared({"full": 0.9, "scratch": 0.49, "lora": 0.48, "adapter": 0.4})
-    said = "Not above a baseline: Scratch and LoRA on reviews (tf-idf); Adapter on reviews (majority class and tf-idf)"
-    assert f"{said}." in _said(weak)
+    said = "Scratch and LoRA on reviews (tf-idf); Adapter on reviews (majority class and tf-idf)"
+    assert f"No better than a baseline: {said}." in _said(weak)
     none = _compared({"full": 0.49}, name="news")
-    assert f"{said}; all methods on news texts (tf-idf)." in _said(weak, none)
-    assert "Every method is above every baseline." in _said(_compared({"full": 0.9}))
+    assert f"No better than a baseline: {said}; all methods on news texts (tf-idf)." in _said(weak, none)
+    assert "Every method beats every baseline." in _said(_compared({"full": 0.9}))
 
 
 def test_a_baseline_that_is_not_beaten_is_named_where_the_best_one_is() -> None:
     task = _compared({"full": 0.9})
     task.details.methods["full"].ahead["majority"] = {"low": -0.01, "high": 1.01}
-    said = "Above a baseline in the mean, but not shown to be with 2 seeds: all methods on reviews (majority class)."
-    assert said in _said(task)
+    said = "Better than a baseline on average, but not significantly with 2 seeds: "
+    assert f"{said}all methods on reviews (majority class)." in _said(task)
 
 
 def test_only_who_is_flagged_or_not_above_in_the_mean_is_called_not_above() -> None:
     means = {"full": 0.9, "scratch": 0.51, "lora": 0.49}
-    low, open_ = "Not above a baseline:", "Above a baseline in the mean, but not shown to be with 2 seeds:"
+    low, open_ = "No better than a baseline:", "Better than a baseline on average, but not significantly with 2 seeds:"
     assert f"{low} LoRA on reviews (tf-idf). {open_} Scratch on reviews (tf-idf)." in _said(_compared(means))
     assert f"{low} Scratch and LoRA on reviews (tf-idf)." in _said(_compared(means, flags=["not_above_tfidf"]))
 
@@ -326,15 +326,15 @@ def test_where_the_lowest_is_best_a_lower_score_is_a_gain() -> None:
     task = _compared({"full": 0.1, "scratch": 0.4}, [("full", "scratch", -0.3, "full")], baseline=0.3, figure=figure)
     assert task.methods == ["full", "scratch"]
     assert _said(task)[:2] == [
-        "Pretraining is worth −30.0 points of calibration error on reviews (10.0 against 40.0).",
-        "Not above a baseline: Scratch on reviews (majority class and tf-idf).",
+        "Pretraining is worth −30.0 points of calibration error on reviews (10.0 against 40.0 from scratch).",
+        "No better than a baseline: Scratch on reviews (majority class and tf-idf).",
     ]
 
 
 def test_figures_have_the_digits_of_their_scale() -> None:
     figure = Figure("correlation", "higher", "Matthews correlation")
     task = _compared({"full": 0.6346, "scratch": 0.5824}, [("full", "scratch", 0.0522, "full")], figure=figure)
-    said = "Pretraining is worth +0.0522 of Matthews correlation on reviews (0.6346 against 0.5824)."
+    said = "Pretraining is worth +0.0522 of Matthews correlation on reviews (0.6346 against 0.5824 from scratch)."
     assert _said(task)[0] == said
     first, *_ = summary.summary_table([task], {}, {}).rows
     assert [str(cell) for cell in first[2:4]] == ["0.6346", "0.6146 – 0.6546"]
@@ -342,7 +342,7 @@ def test_figures_have_the_digits_of_their_scale() -> None:
 
 
 def test_one_seed_is_said_to_be_one() -> None:
-    said = "One seed: differences are of these models, and do not tell the methods apart."
+    said = "One seed: the differences hold for these models and say nothing about the methods."
     assert [_said(_compared({"full": 0.9}, seeds=seeds))[-1] == said for seeds in (1, 2)] == [True, False]
 
 

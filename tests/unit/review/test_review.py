@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:_NoneStep:DeprecationWarning")  
 ACCURACY = {"accuracy": 0.8, "f1_macro": 0.8, "validation_loss": 0.5}
 METRICS: dict[str, Any] = {"sst2": {"baselines": {"tfidf": {"accuracy": 0.7}}, "full": ACCURACY, "scratch": ACCURACY}}
 PERPLEXITY: dict[str, Any] = {part: {"masked": 6.0, "unigram": 160.0} for part in ("valid", "test")}
-WITHIN_NOISE = "within noise: {} of {} figures differ, none that models are judged by beyond the noise"
+WITHIN_NOISE = "within noise: {} of {} figures differ, no headline figure by more than noise"
 
 
 TRACKED = ("predictions", "data/sample", "reports/runs", "reports/scores.json", "reports/perplexity-documents.parquet")
@@ -188,7 +188,7 @@ def test_of_one_seed_a_clear_difference_has_to_be_more_than_the_tolerance_too(re
     # Eight examples in 200 are won and none is lost: the bootstrap's standard error is √(0.04 · 0.96 / 200).
     assert change.interval["low"] == pytest.approx(0.04 - 1.96 * (0.04 * 0.96 / 200) ** 0.5, abs=0.001)
     assert not change.counts
-    said = "within the tolerance of 5 points; of one seed, whose difference is +1.3 to +6.7 points"
+    said = "within the tolerance of 5 points; one seed, 95% interval +1.3 to +6.7 points"
     assert change.why.startswith(said)
     repository.set("review.tolerance.points", 3)
     assert _found()[0] == "better: reviews accuracy (full) +4.0 points, outside the noise; nothing fell"
@@ -263,7 +263,7 @@ def test_perplexities_are_paired_by_document(repository: Repository) -> None:
     assert change.new - change.old == pytest.approx(now - 6)
     reach = 1.96 * now * 0.2 * (0.25 / 100) ** 0.5
     assert change.interval == pytest.approx({"low": now - 6 - reach, "high": now - 6 + reach}, abs=0.01)
-    assert "of one seed, whose difference is −0.68 to −0.46 for the choice of documents" in change.why
+    assert "one seed, 95% interval −0.68 to −0.46 over documents" in change.why
     # Of other tokens nothing can be paired, and the tolerance is left.
     repository.write(perplexity=_lose([six, six - 0.2] * 50, tokens=21))
     assert "documents" not in _found()[1].changes[0].why
@@ -344,7 +344,7 @@ def test_flags_settings_time_and_memory_are_listed(repository: Repository) -> No
     slower = RUN.to_json() | {"seconds": RUN.seconds * 1.3, "peak_memory_mib": round(RUN.peak_memory_mib * 1.1)}
     write_json(Path("reports/runs/pretrain.json"), slower)
     said = _review()
-    assert "Health flags, new: sst2 full one class only.\n" in said
+    assert "New health flags: sst2 full one class only.\n" in said
     assert "| lr | 0.001 | 0.5 |\n" in said
     assert "| seeds | – | null |\n" in said
     assert "| pretrain: time, s | 46.3 | 60.19 |\n" in said
@@ -353,7 +353,7 @@ def test_flags_settings_time_and_memory_are_listed(repository: Repository) -> No
     assert not {"\x1b", "\u202e"} & {*said}
     repository.commit(flagged)
     repository.write()
-    assert "Health flags, gone: sst2 full one class only.\n" in _review()
+    assert "Resolved health flags: sst2 full one class only.\n" in _review()
 
 
 def test_the_base_is_where_the_branch_left_the_default_branch(repository: Repository) -> None:
@@ -382,7 +382,7 @@ def test_a_shallow_clone_has_the_default_branch_as_it_is(repository: Repository,
     repository.git("clone", "-q", "--depth=1", "--branch", "change", f"file://{Path.cwd()}", str(clone))
     monkeypatch.chdir(clone)
     said = refused("review", "--base", "HEAD~2")
-    assert "'HEAD~2' is no revision of this repository: this clone is shallow; git fetch" in said
+    assert "'HEAD~2' is not a revision of this repository: this clone is shallow; git fetch" in said
     repository.git("fetch", "-q", "--depth=1", "origin", "+refs/heads/main:refs/remotes/origin/main")
     assert default_base() == ("origin/main", "origin/main, as this clone does not know where the branch left it")
     assert _found()[0] == "better: reviews accuracy (full) +10.0 points, outside the noise; nothing fell"
@@ -391,7 +391,7 @@ def test_a_shallow_clone_has_the_default_branch_as_it_is(repository: Repository,
 @pytest.mark.parametrize("base", ["nowhere", "--upload-pack=x", "HEAD:params.yaml"])
 def test_a_base_that_is_no_commit_is_an_error_of_one_line(repository: Repository, base: str) -> None:
     repository.commit()
-    assert refused("review", f"--base={base}") == f"error: --base: {base!r} is no revision of this repository\n"
+    assert refused("review", f"--base={base}") == f"error: --base: {base!r} is not a revision of this repository\n"
 
 
 def test_it_starts_without_torch() -> None:

@@ -61,10 +61,27 @@ def test_the_p_is_that_of_the_interval() -> None:
 
 
 def test_what_can_be_shown_by_hand() -> None:
-    assert Difference(0.0, 0.1).detectable == pytest.approx((1.959964 + 0.8416212) * 0.1)
-    # Half the interval, and 0.84 standard errors of both sources: √(3² + 4²) = 5.
+    assert Difference(0.0, 0.1).detectable() == pytest.approx((1.959964 + 0.8416212) * 0.1)
+    # Of ten pairs each has to be beyond 0.5%.
+    assert Difference(0.0, 0.1).detectable(10) == pytest.approx((2.807034 + 0.8416212) * 0.1)
+    # The quantiles of the normal distribution, and of Student's t of two degrees of freedom.
     both = Difference(0.0, 3.0, 4.0, 2.0)
-    assert both.detectable == pytest.approx(np.hypot(1.959964 * 3, 4.302653 * 4) + 0.8416212 * 5)
+    power = np.hypot(0.8416212 * 3, 1.060660 * 4)
+    assert both.detectable() == pytest.approx(np.hypot(1.959964 * 3, 4.302653 * 4) + power)
+
+
+def test_a_difference_that_can_be_detected_is_shown_in_four_of_five_trials() -> None:
+    """By Holm among three methods of three seeds, two of which are equal; the true difference is the detectable one."""
+    generator, found = np.random.default_rng(1), 0
+    true = Difference(0.0, 0.0, (2 / 3) ** 0.5, 4.0).detectable(3)
+    for _ in range(400):
+        seeds = generator.normal(0, 1, size=(3, 3)) + np.array([[true], [0], [0]])
+        pairs = [(0, 1), (0, 2), (1, 2)]
+        errors = [((seeds[one].var(ddof=1) + seeds[two].var(ddof=1)) / 3) ** 0.5 for one, two in pairs]
+        gaps = [Difference(seeds[one].mean() - seeds[two].mean(), 0.0, error, 4.0)
+                for (one, two), error in zip(pairs, errors, strict=True)]  # fmt: skip
+        found += holm([gap.p for gap in gaps])[0] < 0.05
+    assert 0.7 < found / 400 < 0.9
 
 
 def test_from_one_seed_models_differ_or_do_not_and_no_method_is_better() -> None:

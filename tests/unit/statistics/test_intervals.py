@@ -18,7 +18,9 @@ def test_the_interval_of_a_mean_is_as_wide_as_the_normal_approximation_says() ->
     values = np.random.default_rng(1).normal(5, 2, size=400)
     drawn = ci.resample({"model": ci.mean_of({"score": values})}, 400, 10_000, seed=1)["model"]["score"]
     middle, reach = values.mean(), 1.96 * values.std() / 20
-    assert ci.percentile_interval(drawn) == pytest.approx({"low": middle - reach, "high": middle + reach}, abs=0.03)
+    assert ci.percentile_interval(middle, drawn) == pytest.approx(
+        {"low": middle - reach, "high": middle + reach}, abs=0.03
+    )
 
 
 @settings(deadline=None)
@@ -42,14 +44,32 @@ def test_of_no_example_and_of_one_nothing_is_known() -> None:
     assert nothing.value == 0
     assert ci.interval_of_examples(0.0, [nothing], np.zeros(100), 4, (0.0, 1.0)) == {"low": 0.0, "high": 1.0}
     assert ci.interval_of_examples(66.7, [], np.full(100, 66.7), 1, (0.0, 100.0)) == {"low": 0.0, "high": 100.0}
-    two = ci.interval_of_examples(66.7, [], np.linspace(56.7, 76.7, 401), 2, (0.0, 100.0))
-    assert two == pytest.approx({"low": 66.7 - 9.5, "high": 66.7 + 9.5})
+
+
+def test_of_few_examples_an_interval_is_wider_than_the_resamples() -> None:
+    """Of five, by Student's t of four degrees of freedom, and a variance over four of them."""
+    reach = 9.5 * 2.776445 / 1.959964 * (5 / 4) ** 0.5
+    five = ci.interval_of_examples(66.7, [], np.linspace(56.7, 76.7, 401), 5, (0.0, 100.0))
+    assert five == pytest.approx({"low": 66.7 - reach, "high": 66.7 + reach})
+    assert [ci.widening(examples) for examples in (0, 1)] == [1.0, 1.0]
+    assert ci.widening(1000) == pytest.approx(1, abs=2e-3)
+
+
+@pytest.mark.parametrize("documents", [3, 5, 20])
+def test_an_interval_of_few_numbers_holds_their_mean_as_often_as_it_says(documents: int) -> None:
+    generator, held = np.random.default_rng(documents), 0
+    for sample in range(400):
+        values = generator.normal(3, 1, size=documents)
+        drawn = ci.resample({"": ci.mean_of({"loss": values})}, documents, 400, sample)[""]["loss"]
+        found = ci.percentile_interval(values.mean(), drawn, documents)
+        held += found["low"] <= 3 <= found["high"]
+    assert held / 400 > 0.9
 
 
 def test_a_figure_that_is_higher_in_resamples_stays_in_its_interval() -> None:
-    found = ci.centred_interval(0.01, np.random.default_rng(1).normal(0.03, 0.005, 4000), (0.0, 1.0))
+    found = ci.centred_interval(0.01, np.random.default_rng(1).normal(0.03, 0.005, 4000), ends=(0.0, 1.0))
     assert found == pytest.approx({"low": 0.01 - 1.96 * 0.005, "high": 0.01 + 1.96 * 0.005}, abs=5e-4)
-    assert ci.centred_interval(0.001, np.array([0.02, 0.03, 0.04]), (0.0, 1.0))["low"] == 0.0
+    assert ci.centred_interval(0.001, np.array([0.02, 0.03, 0.04]), ends=(0.0, 1.0))["low"] == 0.0
 
 
 @pytest.mark.parametrize("ends", [(0.0, 1.0), (0.0, 100.0), (-1.0, 1.0)])
@@ -86,7 +106,8 @@ def test_the_interval_of_a_method_is_of_its_examples_and_its_seeds(seeds: int) -
     found, middle = ci.intervals(models), np.mean(rights)
     wilson = binomtest(int(middle), 100).proportion_ci(method="wilson")
     student = 4.302653 * 5 / np.sqrt(3) if seeds == 3 else 0  # of 80, 90 and 85, whose standard deviation is 5
-    for name, scale, alone in (("accuracy", 100, wilson), ("score", 1, (middle - 1.9, middle + 1.9))):
+    reach = 1.9 * ci.widening(100)
+    for name, scale, alone in (("accuracy", 100, wilson), ("score", 1, (middle - reach, middle + reach))):
         below, above = (np.hypot(middle / scale - end, student / scale) for end in alone)
         examples = {"low_examples": alone[0], "high_examples": alone[1]} if seeds == 3 else {}
         assert found[name] == pytest.approx({"low": middle / scale - below, "high": middle / scale + above, **examples})
@@ -96,7 +117,8 @@ def test_a_figure_that_is_no_share_in_one_seed_is_none_in_the_mean() -> None:
     share = ci.Share.among_all(np.arange(10) < 5)
     drawn, ends = {"f1": np.linspace(0.4, 0.6, 101)}, {"f1": (0.0, 1.0)}
     found = ci.intervals([ci.Scored({"f1": 0.5}, drawn, of, {"f1": 10}, ends=ends) for of in ({"f1": share}, {})])["f1"]
-    assert (found["low_examples"], found["high_examples"]) == pytest.approx((0.405, 0.595))
+    reach = 0.095 * ci.widening(10)
+    assert (found["low_examples"], found["high_examples"]) == pytest.approx((0.5 - reach, 0.5 + reach))
 
 
 def test_means_that_are_shares_are_those_of_zeros_and_ones_among_the_asked() -> None:

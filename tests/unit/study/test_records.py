@@ -115,7 +115,7 @@ def test_an_entry_has_the_runs_own_figures(tmp_path: Path) -> None:
         ({"changed": ["retrace/x.py"]}, "two-cores: the run is of no commit, as retrace/x.py was not committed when"),
         ({"commit": None}, "two-cores: the run is of no commit, as nothing was committed when it began; commit, and"),
         ({"commit": OTHER}, f"two-cores: the runs are of several commits, {COMMIT} and {OTHER}; run all again"),
-        ({"small": True}, "two-cores: a small run is no record: run"),
+        ({"small": True}, "two-cores: a small run cannot be a record: run"),
         ({"seconds": 3600.0}, "two-cores: the run took 4.0 h; the budget is two cores, two hours"),
         ({"methods": ["full", "lora"]}, "3/reports/scores.json: sst2: expected one method, found full, lora"),
         ({"perplexity": None}, "3/reports/perplexity-details.json: valid.masked.perplexity_per_token: no figure"),

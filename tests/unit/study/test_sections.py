@@ -161,16 +161,16 @@ def test_a_wrong_entry_is_one_line() -> None:
     for entry, said in (
         ({}, ".kind: None is not allowed; expected one of summary, parameters, modules, formula, "),
         ({"kind": "count"}, ".kind: 'count' is not allowed; expected one of summary, "),
-        ({"kind": "formula", "model": "bert"}, ": model: 'bert' is not there; there is: bert-base, "),
+        ({"kind": "formula", "model": "bert"}, ": model: 'bert' not found; expected one of bert-base, "),
         ({"kind": "differences"}, ": retrace/estimates/architectures has no published count of scibert"),
-        ({"kind": "modules", "method": "half"}, ": method: 'half' is not there; there is: adapter, "),
+        ({"kind": "modules", "method": "half"}, ": method: 'half' not found; expected one of adapter, "),
         ({"kind": "equations", "title": "t", "symbols": "s", "equations": [EQUATION]},
-         ": 'sum' is not there; there is: total, word embeddings, "),
-        ({"kind": "modules", "part": "layer"}, ": part: 'layer' is no module of scibert"),
+         ": 'sum' not found; expected one of total, word embeddings, "),
+        ({"kind": "modules", "part": "layer"}, ": part: 'layer' is not a module of scibert"),
         ({"kind": "parameters", "published": {"pool": 1}}, ": published: scibert has no pool"),
         ({"kind": "memory", "lengths": [600]}, ".lengths: 600 is not allowed; expected 1 to 512 tokens"),
         ({"kind": "memory", "methods": ["full"]}, ".methods: ['full'] is not allowed; expected a list of 2 or more "),
-        ({"kind": "memory", "methods": ["half", "full"]}, ": method: 'half' is not there; there is: "),
+        ({"kind": "memory", "methods": ["half", "full"]}, ": method: 'half' not found; expected one of "),
     ):  # fmt: skip
         model = {} if entry.get("kind") in (None, "equations", "memory") else {"model": "scibert"}
         with pytest.raises(InputError, match=rf"^published\.yaml: sections\[0\]{re.escape(said)}[^\n]*$"):

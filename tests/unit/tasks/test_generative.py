@@ -14,7 +14,7 @@ from retrace.evaluation.outcomes import decided_answers
 from retrace.finetuning.run import fine_tune
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model, read_model
-from retrace.tasks.question_answering.generative import UNASKED, GenerativeTask, Generator
+from retrace.tasks.question_answering.generative import IGNORED, GenerativeTask, Generator
 from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.training.settings import OptimizerSettings
 from tests.tiny import tiny_answers, tiny_config, tiny_device, tiny_pretrained, tiny_questions, tiny_tokenizer
@@ -49,11 +49,11 @@ def test_the_answer_and_the_end_are_the_targets(tmp_path: Path) -> None:
     width = len(prompts[0]) + len(name)
     assert batch["ids"].tolist() == [prompts[0] + name, prompts[1] + [pad] * (width - len(prompts[1]))]
     assert batch["labels"].tolist() == [
-        [UNASKED] * (len(prompts[0]) - 1) + [*name, sep],
-        [UNASKED] * (len(prompts[1]) - 1) + [sep] + [UNASKED] * (width - len(prompts[1])),
+        [IGNORED] * (len(prompts[0]) - 1) + [*name, sep],
+        [IGNORED] * (len(prompts[1]) - 1) + [sep] + [IGNORED] * (width - len(prompts[1])),
     ]
     assert [task.length(example) for example in examples] == [width, len(prompts[1])]
-    places = batch["labels"].flatten().ne(UNASKED).nonzero()[:, 0].tolist()
+    places = batch["labels"].flatten().ne(IGNORED).nonzero()[:, 0].tolist()
     assert batch["at"].tolist() == places
     # For a compiled model: of at most 2 × 9 labels one of four numbers, multiples of 8.
     assert task.collate(examples, width)["at"].tolist() == places + [0] * (8 - len(places))
@@ -75,7 +75,7 @@ def test_the_loss_is_that_of_the_targets_alone(tmp_path: Path) -> None:
     batch, model = task.collate(task.examples("train")), _model(task)
     loss = task.loss(task.scores(model, batch), batch)
     logits: Tensor = cast(Any, model).body(batch["ids"]).logits
-    expected = functional.cross_entropy(logits.mT, batch["labels"], ignore_index=UNASKED, reduction="sum")
+    expected = functional.cross_entropy(logits.mT, batch["labels"], ignore_index=IGNORED, reduction="sum")
     assert sum(map(task.targets, task.examples("train"))) == len(_tokens("Ada Lund")) + 2
     torch.testing.assert_close(loss, expected)
     loss.backward()

@@ -20,7 +20,7 @@ TOKENIZER = train_tokenizer(TokenizerSettings(vocab_size=50), lambda: TEXT, "k")
 
 def test_bytes_have_no_unknown_tokens(tmp_path: Path) -> None:
     llama = load_tokenizer(write_model(tmp_path, LLAMA))
-    assert write_stream(tmp_path / "s.npy", llama, ["one! 🙂"])["unknown"] == 0
+    assert write_stream(tmp_path / "s.npy", llama, ["one! 🙂"])[0]["unknown"] == 0
 
 
 @pytest.mark.parametrize(("size", "kind"), [(65_536, np.uint16), (65_537, np.uint32)])
@@ -52,11 +52,12 @@ def test_a_stream_loses_no_token_and_no_boundary(tmp_path_factory: pytest.TempPa
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "BATCH", 2)
         patch.setattr(blocks, "SCANNED", 3)
-        counts = write_stream(path, TOKENIZER, texts)
+        counts, ends = write_stream(path, TOKENIZER, texts[:1], texts[1:])
         stream = open_stream(path)
         found = [stream[first:last].tolist() for first, last in find_documents(stream, begin)]
     alone = [TOKENIZER.encode_documents([text])[0] for text in texts]
     assert found == [ids[1:-1] for ids in alone]
+    assert ends == [sum(map(len, alone[:1])), len(stream)]
     assert isinstance(stream, np.memmap)
     assert stream.tolist() == [number for ids in alone for number in ids]
     assert all(number not in (begin, end) for document in found for number in document)

@@ -42,9 +42,9 @@ def test_speed_and_time_left_count_the_updates_of_this_run_only(monkeypatch, cap
     meter.step(0, 1.25, 0.5)
     meter.say("done")
     assert capsys.readouterr().out.splitlines() == [  # not two within five seconds, but the last
-        "train  4/6  loss 1.500  gradient 0.50  100 tokens/s  6 s left",
-        "train  5/6  loss 1.500  gradient 0.50  150 tokens/s  3 s left",
-        "train  6/6  loss 1.250  gradient 0.50  133 tokens/s  0 s left",
+        "train  4/6  loss 1.500  grad norm 0.50  100 tokens/s  6 s left",
+        "train  5/6  loss 1.500  grad norm 0.50  150 tokens/s  3 s left",
+        "train  6/6  loss 1.250  grad norm 0.50  133 tokens/s  0 s left",
         "done",
     ]
 
@@ -57,7 +57,7 @@ def test_a_terminal_has_a_bar_and_lines_above_it(monkeypatch, capsys) -> None:
         (task,) = meter._bar.tasks
         meter.say("done")
     assert (task.completed, task.total) == (1, 2)
-    assert task.fields["note"].startswith("loss 1.500  gradient 0.50  ")
+    assert task.fields["note"].startswith("loss 1.500  grad norm 0.50  ")
     assert "done" in capsys.readouterr().out
 
 

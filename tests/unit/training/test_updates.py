@@ -48,7 +48,7 @@ def test_drawing_a_batch_counts_as_waiting_if_the_device_is_idle(tmp_path: Path,
 
 
 @pytest.mark.parametrize("kind", ["muon", "adamw"])
-@pytest.mark.parametrize(("where", "named"), [("loss", "loss"), ("gradient", "norm of the gradient")])
+@pytest.mark.parametrize(("where", "named"), [("loss", "loss"), ("gradient", "gradient norm")])
 def test_a_loss_or_gradient_of_nan_changes_no_weight_and_names_its_step(
     tmp_path: Path, kind: Literal["muon", "adamw"], where: str, named: str
 ) -> None:
