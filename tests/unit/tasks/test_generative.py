@@ -167,7 +167,10 @@ def _writer() -> Generator:
 def _write(writer: Generator, *prompts: list[int], end: int = NEVER) -> Tensor:
     width = max(map(len, prompts))
     ids = torch.tensor([[PAD] * (width - len(prompt)) + prompt for prompt in prompts])
-    return writer.generate(ids, ids.ne(PAD).long(), MOST, end)
+    own = writer.body.generation_config  # which is saved with the model
+    found = writer.generate(ids, ids.ne(PAD).long(), MOST, end)
+    assert writer.body.generation_config is own
+    return found
 
 
 @torch.no_grad()
