@@ -1,8 +1,9 @@
 """What chance does to figures, comparisons and flags, on made-up models whose truth is known.
 
 How often one of two equal methods is called better, by seeds and by how far these lie apart. How often the 95%
-interval of a mean over seeds holds what the method would have over all seeds and examples. How often a model that
-has learned is flagged as one that has not, over a hundred tasks of both kinds, beside models that have not.
+interval of a mean over seeds contains what the method would have over all seeds and examples; and, from one seed, for
+figures of a class with few examples, and perplexities of few documents. How often a model that has learned is flagged
+as one that has not, over a hundred tasks of both kinds, beside models that have not.
 
 Last result: at most 3.9% of two equal methods called better with 2, 3 or 5 seeds, none with one; intervals hold the
 truth in 94% of the trials or more; none of 100 sound models flagged, 25 of 25 that learned nothing (chance.json).
@@ -12,27 +13,32 @@ truth in 94% of the trials or more; none of 100 sound models flagged, 25 of 25 t
 
 import argparse
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit
 
 from retrace.datasets.examples import Example
 from retrace.datasets.squad import Answer, Question
 from retrace.evaluation.assessment import MethodRun, assess
 from retrace.evaluation.classification import ClassificationTask
-from retrace.evaluation.outcomes import Scoring
+from retrace.evaluation.outcomes import Classified, Scoring
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.settings import MetricSettings
+from retrace.perplexity.measures import Losses, Sizes, with_intervals
 from retrace.results.predictions import Epoch
 from retrace.statistics.comparisons import compare
 from retrace.statistics.intervals import (
     Scored,
     Share,
     interval_of_examples,
+    intervals,
     resamples,
     with_seeds,
 )
@@ -42,6 +48,8 @@ ACCURACY, SPREADS, SEEDS = 0.82, (0.0, 0.01, 0.02, 0.03), (2, 3, 5)
 EXAMPLES, MANY = 872, 100_000
 ALIKE = 0.7  # of examples that all models are right about or none, so that answers are paired
 WHOLE = (0.0, 1.0)
+FEW = (2, 3, 5, 10, 50)  # positive texts of 500, or documents
+RECALL, SHIFT = 0.8, 1.5  # of the positive class; how far apart the classes' scores are, in standard deviations
 SIZES = (300, 600, 872)  # of tasks whose flags are counted
 SETTINGS = MetricSettings(
     classification=("accuracy", "precision", "recall", "f1"), question_answering=("squad_v2",),
@@ -58,6 +66,7 @@ def main() -> None:
     result = {
         "called_better_of_two_equal_methods": false_positives(arguments.trials),
         "held_by_the_95_percent_interval_over_seeds": coverage(arguments.trials),
+        "held_by_the_95_percent_interval_of_few": coverage_of_few(arguments.trials),
         "flags": flagged(arguments.models),
         "trials": arguments.trials,
     }
@@ -101,6 +110,52 @@ def coverage(trials: int) -> dict[str, dict[str, dict[str, float]]]:
             for seeds in SEEDS
         }
     return found
+
+
+def coverage_of_few(trials: int) -> dict[str, dict[str, float]]:
+    """Figure → examples of the positive class, or documents → the share of intervals that hold the truth, of one seed.
+
+    And how often a perplexity equal to the unigram model's is said to be lower, which 2.5% would be by chance.
+    """
+    generator, found = np.random.default_rng(1), dict[str, dict[str, float]]()
+    for few in FEW:
+        true, held = _true_figures(few / 500), Counter[str]()
+        for trial in range(trials):
+            scoring, outcome = Scoring(("f1", "matthews", "roc_auc")), _of_rare(generator, few)
+            ends = intervals([*scoring.scored({"": outcome}, 300, trial).values()])
+            held.update(name for name, value in true.items() if ends[name]["low"] <= value <= ends[name]["high"])
+            losses = [_losses(generator, few) for _ in range(2)]
+            split = with_intervals({"masked": losses[0]}, losses[1], 300, trial)
+            low, high = split.measures["masked"].intervals["perplexity_per_token"].values()
+            held["perplexity"] += (low or 0) <= math.exp(3) <= (high or math.inf)
+            held["unigram beaten by an equal model"] += bool(split.beats_unigram)
+        for name in (*true, "perplexity", "unigram beaten by an equal model"):
+            found.setdefault(name, {})[str(few)] = held[name] / trials
+    return found
+
+
+def _true_figures(share: float) -> dict[str, float]:
+    """The figures over all examples of a model that finds `RECALL` of the positive ones and errs on no other."""
+    missed, others = share * (1 - RECALL), 1 - share
+    matthews = RECALL * share * others / math.sqrt(RECALL * share * share * others * (others + missed))
+    area = NormalDist().cdf(SHIFT / math.sqrt(2))
+    return {"f1": 2 * RECALL / (1 + RECALL), "matthews": matthews, "roc_auc": area}
+
+
+def _of_rare(generator: np.random.Generator, few: int) -> Classified:
+    """Decisions on 500 texts, and probabilities, which are drawn apart from them."""
+    labels = np.arange(500) < few
+    predicted = labels & (generator.random(500) < RECALL)
+    positive = expit(generator.normal(SHIFT * labels, 1))
+    probabilities = np.stack([1 - positive, positive], axis=1)
+    return Classified(("no", "yes"), labels.astype(int), predicted.astype(int), probabilities)
+
+
+def _losses(generator: np.random.Generator, documents: int) -> tuple[Losses, Sizes]:
+    """Documents of 200 to 2,000 tokens, of 3 nats a token, more or less."""
+    tokens = generator.integers(200, 2000, documents).astype(float)
+    sums = generator.normal(3, 0.3, documents) * tokens
+    return Losses(float(sums.sum() / tokens.sum()), sums, tokens), Sizes(tokens, tokens, tokens)
 
 
 def flagged(models: int) -> dict[str, Any]:

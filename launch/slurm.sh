@@ -20,6 +20,10 @@ cd "${SLURM_SUBMIT_DIR:-.}" || exit 2
 export PATH="$PWD/.venv/bin:$PATH"
 
 if [ "${SLURM_NNODES:-1}" -gt 1 ]; then # a launcher on each node; they connect to this one, the first
+  if [ "${1:-}" != -s ]; then
+    echo "error: on several nodes one stage runs: name it, as in: launch/slurm.sh -s pretrain" >&2
+    exit 2
+  fi
   RETRACE_RUN="srun torchrun --nnodes=$SLURM_NNODES --nproc-per-node=${SLURM_GPUS_ON_NODE:-1}"
   RETRACE_RUN="$RETRACE_RUN --rdzv-backend=c10d --rdzv-endpoint=$(hostname):29500 --rdzv-id=$SLURM_JOB_ID"
   export RETRACE_RUN

@@ -1,5 +1,6 @@
 """`retrace check`, and which settings each stage reads."""
 
+import re
 import time
 from collections.abc import Collection, Mapping
 from itertools import chain
@@ -60,6 +61,7 @@ STAGES: Mapping[str, type[Params]] = {
     "checkpoints": CheckpointParams,
     "review": ReviewParams,
 }
+CACHED = re.compile(r"[0-9a-f]{30}(\.dir)?")  # a file of DVC's cache, named by the rest of its MD5
 NAMED_BY_DVC = ("finetune.questions", "hub.classification")  # in dvc.yaml and data/dvc.yaml, which have no defaults
 FURTHER_TASKS = ("classification", "hub-classification", "question-answering")  # stages that run once for each task
 
@@ -128,7 +130,7 @@ def cache_folder() -> Path:
 
 def mend_cache() -> None:
     """Remove damaged files from DVC's cache, which DVC would not notice; `dvc repro` makes them again."""
-    files = sorted(cache_folder().glob("??/*"))
+    files = sorted(path for path in cache_folder().glob("??/*") if CACHED.fullmatch(path.name))  # others are temporary
     damaged = [path for path in files if file_digest(path, "md5") != path.parent.name + path.name.removesuffix(".dir")]
     for path in damaged:
         path.unlink()

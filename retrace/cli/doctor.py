@@ -161,7 +161,7 @@ def _leftovers() -> Iterator[Finding]:
         return  # `_settings` reports it
     found = [path for folder in CELLS for path in sorted(Path(folder).glob("*/*/*")) if path.name.isdigit()]
     stale = [path for path in found if path.relative_to(path.parts[0]).as_posix() not in cells]
-    said = f"of cells that {PARAMS} does not list: {some_of(stale)}" if stale else "none"
+    said = f"of fine-tuning runs that {PARAMS} does not list: {some_of(stale)}" if stale else "none"
     yield Finding("stale results", said, _removal(stale))
 
 

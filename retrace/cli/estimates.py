@@ -27,6 +27,7 @@ SECTIONS: dict[str, tuple[str, type[Any]]] = {
     "qa": ("squad", AnswerSettings),
     "lm": ("pretrain", PretrainSettings),
 }
+H200 = {False: 989.0, True: 67.0}  # TFLOP/s, by whether in fp32, else bf16
 MASK_RATE: float = PretrainSettings.model_fields["mask_rate"].default
 
 Model = Annotated[str | None, typer.Argument(metavar="MODEL", help="a preset or a folder; default: params.yaml's")]
@@ -159,7 +160,7 @@ def plan(
     tokens: Annotated[float, typer.Option(min=1, max=1e18, help="to train on in all epochs together, such as 3e9")],
     devices: Annotated[list[int] | None, typer.Argument(min=1, help="how many; default: 1 8 64")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="blocks per step, all devices; default: params.yaml")] = None,
-    teraflops: Annotated[float, typer.Option(min=0.01, help="a device's peak; default: the H200's in bf16")] = 989.0,
+    teraflops: Annotated[float | None, typer.Option(min=0.01, help="a device's peak; default: the H200's")] = None,
     utilization: Annotated[float, typer.Option(min=0.01, max=1, help="share of the peak that is reached")] = 0.4,
     fp32: Annotated[bool, typer.Option("--fp32", help="matrix products in float32 rather than bf16")] = False,
     sharded: Annotated[bool, typer.Option("--sharded", help="shard weights, gradients and moments (FSDP)")] = False,
@@ -175,7 +176,7 @@ def plan(
     from retrace.estimates.memory import pretraining_needs
     from retrace.estimates.needs import STATES, TRAINED
 
-    params, devices = read_params(), devices or [1, 8, 64]
+    params, devices, teraflops = read_params(), devices or [1, 8, 64], teraflops or H200[fp32]
     recipe = build(PretrainSettings, params, "pretrain")
     recipe = recipe.model_copy(update={"batch_size": batch or recipe.batch_size})
     config = _named(None).config
@@ -185,7 +186,8 @@ def plan(
     steps = tokens / recipe.batch_size / recipe.block_size
     model = f"{config.model_type}: {first.parameters:,} parameters, {first.flops / 1e9:.3f} GFLOP a token"
     print(f"{model}; blocks of {recipe.block_size} tokens, {recipe.batch_size} a step, {steps:,.0f} steps")
-    print(f"assumed: a peak of {teraflops:g} TFLOP/s per device, {utilization:.0%} MFU")
+    precision = "fp32" if fp32 else "bf16"
+    print(f"assumed: a peak of {teraflops:g} TFLOP/s per device in {precision}, {utilization:.0%} MFU")
     print(f"disk: {TRAINED} × {size(first.weights)} of weights, {STATES} × {size(first.checkpoint)} of checkpoints")
     lines = []
     for each in devices:

@@ -53,6 +53,8 @@ def predict(
     context = read_text(passage) if passage else ""
     keys = ("passage", "question") if asks else ("text", "pair") if pairs else ("text",)
     rows: list[Row] = [{"passage": context, "question": each} for each in question]
+    for number, row in enumerate(rows, start=1):
+        _require_texts(row, ("question",), f"--question {number}")
     if texts or not rows:
         rows += _rows(keys, texts)
     if not rows:
@@ -91,18 +93,28 @@ def _rows(keys: Sequence[str], texts: Sequence[str] | None) -> Iterator[Row]:
         raise InputError(f"standard input: not UTF-8: {error.reason}") from None
     place = "text" if texts else "standard input"
     for number, line in enumerate(lines, start=1):
-        if any("\ud800" <= sign <= "\udfff" for sign in line):  # by these Python stands for bytes that are not UTF-8
-            raise InputError(f"{place}:{number}: not UTF-8")
+        line = line if texts or number > 1 else line.removeprefix("\ufeff")  # a byte-order mark
+        _require_utf8(line, f"{place}:{number}")
         if not (texts or line.strip()):
             continue
         is_json = not texts and line.lstrip().startswith("{")
         row = parse_json(line, Path(place), number) if is_json else {"text": line.strip()}
-        for key in keys:
-            if not isinstance(row.get(key), str) or not row[key].strip():
-                raise InputError(f"{place}:{number}: {key}: {row.get(key)!r} is not allowed; expected a text")
+        _require_texts(row, keys, f"{place}:{number}")
         if "pair" not in keys and row.get("pair") is not None:
             raise InputError(f"{place}:{number}: pair: {row['pair']!r} is not allowed; the task has one text")
         yield row
+
+
+def _require_texts(row: Row, keys: Sequence[str], place: str) -> None:
+    for key in keys:
+        if not isinstance(row.get(key), str) or not row[key].strip():
+            raise InputError(f"{place}: {key}: {row.get(key)!r} is not allowed; expected a text")
+        _require_utf8(row[key], place)
+
+
+def _require_utf8(text: str, place: str) -> None:
+    if any("\ud800" <= sign <= "\udfff" for sign in text):  # by these Python stands for bytes that are not UTF-8
+        raise InputError(f"{place}: not UTF-8")
 
 
 def _shown(value: object) -> str:

@@ -107,7 +107,7 @@ def _doubts(trained: Trained) -> dict[str, str]:
     found = {}
     files = [line[3:] for line in git("status", "--porcelain").splitlines()]  # ignored files are left out
     if files:
-        found["dirty"] = f"no commit would have this model: {some_of(files)} not committed"
+        found["dirty"] = f"this model would belong to no commit: {some_of(files)} not committed"
     stale = stale_stages(_stages(trained))
     if stale:
         found["stale"] = f"{some_of(stale)}: out of date by dvc.lock; run dvc repro and commit it"

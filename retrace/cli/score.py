@@ -63,7 +63,7 @@ def squad(
     known = {question.id: question for question in questions}
     if unknown := [name for name in answers if name not in known]:
         count = f"{len(unknown):,} of {len(answers):,}"
-        flags["unknown"] = f"{count} predictions belong to no question, the first to {unknown[0]}"
+        flags["unknown"] = f"{count} predictions have an unknown question id, the first of them {unknown[0]}"
     no_answer = None
     if na_prob:
         no_answer = _by_id(na_prob, dict[str, FiniteFloat], "numbers")

@@ -180,7 +180,7 @@ def _merge(into: MutableMapping[str, Any], values: Mapping[str, Any], above: str
         if isinstance(old, MutableMapping) and isinstance(value, Mapping):
             is_further_task = not (above or _schema(key))
             _merge(old, value, f"{key}.", replace or key in WHOLE or is_further_task)
-        elif isinstance(old, MutableSequence) and isinstance(value, Sequence):
+        elif isinstance(old, MutableSequence) and isinstance(value, list | tuple):
             old[:] = value  # keeps its style
         elif name in into or replace or "default" not in _schema(key) or value != _schema(key)["default"]:
             into[name] = value

@@ -1,4 +1,4 @@
-"""`retrace spread`: run the cells of the pipeline side by side.
+"""`retrace spread`: run the cells of the pipeline, which are its fine-tuning runs, side by side.
 
 DVC runs one stage after another, but releases its lock while a stage's command runs. So each cell gets its own `dvc
 repro` in the same folder, with the same dvc.lock and cache, and its process leases a GPU (retrace/compute/lease.py).
@@ -40,9 +40,9 @@ def spread(
     slurm: Annotated[bool, typer.Option("--slurm", help="as Slurm jobs; SBATCH_ variables set resources")] = False,
     push: Push = False,
 ) -> None:
-    """Do what `dvc repro` does, but run the cells that are out of date side by side, each on its own GPU.
+    """Do what `dvc repro` does, but run fine-tuning runs that are out of date side by side, each on its own GPU.
 
-    Their output is in .retrace/spread. A cell that fails is retried once, from its last saved state.
+    Their output is in .retrace/spread. One that fails is retried once, from its last saved state.
     """
     require_checkout()
     at_once = jobs or (sys.maxsize if slurm else _default_jobs())  # Slurm's queue takes all
@@ -100,7 +100,9 @@ def put_in_order(order: Sequence[str], recorded: Sequence[str]) -> None:
     """Sort the stages that were added to dvc.lock into the order in which `dvc repro` would have added them."""
     with Repo(_wait_for_lock=True) as repo, repo.lock:
         found = list(_recorded())
-        wanted = [*recorded, *sorted(set(found).difference(recorded), key=order.index)]
+        places = {name: place for place, name in enumerate([*order, *found])}  # another process may add stages too
+        added = sorted(set(found).difference(recorded), key=lambda name: places[name])
+        wanted = [*(name for name in recorded if name in found), *added]
         if found == wanted:
             return
         with modify_yaml(RECORD) as data:

@@ -134,8 +134,8 @@ class Device:
     def promptly(self) -> Iterator[None]:
         """A timeout of `TIMEOUT` for an update on CPUs, in which all processes have about as much to do.
 
-        In an evaluation one may be slower by more, and saves files alone. GPUs keep NCCL's ten minutes, and compiled
-        models the default, as both may start slowly.
+        Evaluations have the default, as one process may take longer there, or save files alone. So do compiled
+        models, and GPUs have NCCL's ten minutes, as both may start slowly.
         """
         is_short = self.processes > 1 and self.torch_device.type == "cpu" and not self.compiler
         if is_short:
@@ -271,6 +271,9 @@ def named_out_of_memory(run: str, trains: bool = True) -> Iterator[None]:
 def _shortage(error: Exception) -> str:
     """What an allocator says of memory that it could not give, without its advice."""
     said = str(error) or "out of memory"  # as Python says nothing
+    for sign in GPU_OUT_OF_MEMORY:
+        if sign in said:
+            return sign
     if CPU_OUT_OF_MEMORY in said:
         asked = re.search(r"allocate (\d+) bytes", said)
         return "out of memory" + (f"; {size(int(asked[1]))} could not be allocated" if asked else "")

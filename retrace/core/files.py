@@ -6,13 +6,14 @@ folder may list the SHA-256 of its files, by which readers notice damage.
 
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from retrace.core.errors import FULL, InputError
 
@@ -160,7 +161,7 @@ def parse_json(text: str, path: Path, line: int = 1) -> Any:
     contains half a surrogate pair.
     """
     try:
-        found = json.loads(text, object_pairs_hook=_once)
+        found = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse, parse_float=_finite)
         if _ESCAPED_HALF.search(text):
             json.dumps(found, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
@@ -176,6 +177,15 @@ def parse_json(text: str, path: Path, line: int = 1) -> Any:
     except ValueError:  # of int
         raise InputError(f"{path}:{line}: not json: a number of more than 4300 digits") from None
     return found
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise InputError(f"{constant} is not a number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _refuse(text)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

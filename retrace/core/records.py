@@ -147,7 +147,8 @@ def git(*arguments: str, folder: Path = Path()) -> str:
     Raises InputError where git is absent or fails.
     """
     try:
-        done = subprocess.run(("git", *arguments), cwd=folder, capture_output=True, text=True, check=False)
+        command = ("git", *arguments)  # whose file names may not be UTF-8
+        done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise InputError(f"git: {error.strerror}") from None
     if done.returncode:

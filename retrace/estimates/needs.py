@@ -14,7 +14,7 @@ from transformers import PreTrainedConfig
 from retrace.compute.device import uses_bf16
 from retrace.core.errors import InputError
 from retrace.core.files import size
-from retrace.core.paths import CHECKPOINT, named_checkpoint
+from retrace.core.paths import CHECKPOINT, FACTS, checkpoint_facts, named_checkpoint
 from retrace.core.settings import Precision, build
 from retrace.estimates.architectures import described, find_model
 from retrace.estimates.memory import FLOAT, Load, Needs, pretraining_needs, update_needs
@@ -114,12 +114,12 @@ def config_of(params: Mapping[str, Any], name: str | None = None) -> PreTrainedC
 
     That of a checkpoint is in its folder or, before it is fetched, a preset; None where there is neither.
     """
-    folder = CHECKPOINT if name is None else named_checkpoint(name)
-    if (folder / "config.json").is_file():
-        return read_config(folder)
     origin = read_initial_checkpoint(params, name).origin
     if origin is None:
         return described(params)
+    folder = CHECKPOINT if name is None else named_checkpoint(name)
+    if (folder / FACTS).is_file() and checkpoint_facts(folder)["from"] == str(origin):  # else it is another one's
+        return read_config(folder)
     preset = PRESETS.get(origin.repository) if isinstance(origin, Pin) else None
     return find_model(preset).config if preset else None
 

@@ -45,11 +45,12 @@ def decision_flags(outcome: Classified | Answered) -> Flags:
         predicted = {*outcome.predicted.tolist()}
         evidence = f"all {len(outcome):,} examples are predicted as {outcome.classes[min(predicted)]}"
         return {"one_class_only": evidence} if len(predicted) == 1 and predicted != {*outcome.labels.tolist()} else {}
-    answers = set(outcome.answers)
-    if answers == {""} and outcome.answerable.any():
+    answer, *others = {*outcome.answers}
+    if others or all(answer in (golds or ("",)) for golds in outcome.golds):
+        return {}
+    if not answer:
         return {"always_empty": f"no answer to any of {len(outcome):,} questions"}
-    evidence = f"{min(answers)!r} is the answer to all {len(outcome):,} questions"
-    return {"always_the_same": evidence} if len(answers) == 1 else {}
+    return {"always_the_same": f"{answer!r} is the answer to all {len(outcome):,} questions"}
 
 
 def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:

@@ -114,6 +114,8 @@ def _values(path: Path, before: int, name: str, column: pa.Array) -> list[Any]:
         except UnicodeDecodeError as error:
             byte = error.object[error.start]
             raise InputError(f"{path}: row {row}: byte 0x{byte:02x} of {name} is not UTF-8") from None
+        except (OverflowError, ValueError) as error:  # a date after the year 9999, an unknown time zone
+            raise InputError(f"{path}: row {row}: {name}: {str(error).splitlines()[0]}") from None
     return values
 
 

@@ -10,11 +10,17 @@ from retrace.core.settings import Params, Section, require
 from retrace.datasets.settings import SplitSettings, TaskParams, TaskSettings
 from retrace.datasets.text import PARTS, text_path
 
+WATCHED = f"expected a folder in {OWN}, the only one that DVC watches"
+
+
+def _is_own(folder: str) -> bool:
+    return Path(folder).is_relative_to(OWN) and ".." not in Path(folder).parts
+
 
 class TaskFiles(SplitSettings):
     """A task in files; train, dev and test are their names. Of questions, in SQuAD's format, this is all."""
 
-    folder: str = Field(description="relative to the project")
+    folder: str = Field(description="in data/own, or an absolute path")
     published: str | None = Field(
         default=None, description="where the files can be downloaded, for the message about a missing one"
     )
@@ -24,6 +30,7 @@ class TaskFiles(SplitSettings):
         for part, name in self.parts.items():
             is_inside = not Path(name).is_absolute() and ".." not in Path(name).parts  # DVC watches the folder only
             require(is_inside, part, name, "expected a file in the folder")
+        require(Path(self.folder).is_absolute() or _is_own(self.folder), "folder", self.folder, WATCHED)
         return self
 
     @property
@@ -60,8 +67,9 @@ class FilesParams(Params):
         files = self.files
         named = {"text": files.text, "sst2.folder": files.sst2.folder, "squad.folder": files.squad.folder}
         for key, folder in named.items():
-            is_own = Path(folder).is_relative_to(OWN) and ".." not in Path(folder).parts
-            require(is_own, f"files.{key}", folder, f"expected a folder in {OWN}, the only one that DVC watches")
+            require(_is_own(folder), f"files.{key}", folder, WATCHED)
+            is_link = any(path.is_symlink() for path in (Path(folder), *Path(folder).parents))
+            require(not is_link, f"files.{key}", folder, f"expected no link, as DVC follows none in {OWN}")
         return self
 
 

@@ -45,7 +45,7 @@ def copy_checkpoint(folder: Path, start: InitialCheckpoint, origin: Pin | Pinned
     check_model(source, called, start.family, start.family_key)
     check_weights(source, called, origin)
     for pattern in PATTERNS:
-        for path in sorted(source.glob(pattern)):
+        for path in filter(Path.is_file, sorted(source.glob(pattern))):
             shutil.copyfile(path, folder / path.name)
     if not has_tokenizer:
         make_tokenizer(folder, called, start.family)

@@ -5,6 +5,7 @@ private and gated repositories, and with HF_HUB_OFFLINE=1 nothing is requested. 
 is never sent.
 """
 
+import hashlib
 import os
 import sys
 import time
@@ -18,6 +19,7 @@ from huggingface_hub import HfApi, constants, errors, get_cached_repo_tree, get_
 from huggingface_hub.utils import disable_progress_bars, httpx, logging
 
 from retrace.core.errors import InputError
+from retrace.core.files import write_text
 from retrace.hub.pins import Pin
 
 Kind = Literal["model", "dataset"]
@@ -74,8 +76,14 @@ def hub_session(about: str) -> Iterator[None]:
 
 
 def hub_token() -> str | Literal[False]:
-    """The token in HF_TOKEN; False is huggingface_hub's value for no token."""
-    return os.environ.get("HF_TOKEN", "").strip() or False
+    """The token in HF_TOKEN; False is huggingface_hub's value for no token.
+
+    Raises InputError where it has signs that no request can carry.
+    """
+    token = os.environ.get("HF_TOKEN", "").strip()
+    if not (token.isascii() and token.isprintable()):
+        raise InputError("HF_TOKEN: the token is not plain text; copy it anew")
+    return token or False
 
 
 @cache
@@ -120,15 +128,17 @@ def _first_line(text: str) -> str:
 def fetch(pin: Pin, kind: Kind, patterns: Sequence[str]) -> Path:
     """Fetch the files that match the globs; returns their folder, which does not exist if none match.
 
-    Nothing is requested if all of them have been fetched before. Raises InputError where they cannot be fetched, or
-    their checksums are not those of the hub.
+    Nothing is requested if all of them have been fetched and verified before, or with HF_HUB_OFFLINE. Raises InputError
+    where they cannot be fetched, or their checksums are not those of the hub.
     """
     hub = HfApi(token=hub_token())
     download = partial(hub.snapshot_download, pin.repository, repo_type=kind, revision=pin.commit)
     with hub_session(str(pin)):
         with suppress(errors.CachedRepoTreeNotFoundError, errors.LocalEntryNotFoundError):
             listing(pin, kind)  # fails where another client has fetched single files only
-            return Path(download(allow_patterns=list(patterns), local_files_only=True))
+            folder = Path(download(allow_patterns=list(patterns), local_files_only=True))
+            if constants.HF_HUB_OFFLINE or _stamp(folder, patterns).is_file():
+                return folder
         folder = Path(download(allow_patterns=list(patterns)))
         listing(pin, kind)
         if not folder.is_dir():  # no file matches
@@ -143,7 +153,15 @@ def fetch(pin: Pin, kind: Kind, patterns: Sequence[str]) -> Path:
             f"{pin}: {wrong['path']} came with the {wrong['algorithm']} {wrong['actual']}, "
             f"expected {wrong['expected']}; it was removed, run again to fetch it anew"
         )
+    write_text(_stamp(folder, patterns), "")
     return folder
+
+
+def _stamp(folder: Path, patterns: Sequence[str]) -> Path:
+    """The file that says that the files of a snapshot that match the globs were verified."""
+    return (
+        folder.parents[1] / "verified" / f"{folder.name}-{hashlib.sha256(' '.join(patterns).encode()).hexdigest()[:16]}"
+    )
 
 
 def listing(pin: Pin, kind: Kind) -> list[str]:

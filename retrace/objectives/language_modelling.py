@@ -137,7 +137,8 @@ class BlockModelling:
 
     def part(self, batch: LabelledBatch, rows: slice, device: Device) -> Inputs:
         """Some of the blocks."""
-        varies = self._masking is None or self._masking.continues is not None  # else a rate of each block is masked
+        # With plain masking all blocks have the same number of targets.
+        varies = self._masking is None or self._masking.continues is not None
         return batch[rows].to(device, rounded=varies and device.compiler is not None)
 
     def loss(self, model: nn.Module, part: Inputs) -> Tensor:

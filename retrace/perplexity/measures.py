@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
+from retrace.core.files import atomic_file
 from retrace.core.records import Record
 from retrace.statistics.comparisons import flag_unless_better
 from retrace.statistics.intervals import Figures, Resampled, centred_interval, held, percentile_interval, resample
@@ -159,7 +160,7 @@ def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resample
     elif measures[model].intervals and measures["unigram"].intervals:
         differences = drawn["unigram"]["perplexity_per_token"] - drawn[model]["perplexity_per_token"]
         likelihoods = (-measured[model][0].mean, -unigram[0].mean)
-        documents = int((unigram[0].scored > 0).sum())
+        documents = min(int((of.scored > 0).sum()) for of in (measured[model][0], unigram[0]))
         interval = centred_interval(likelihoods[0] - likelihoods[1], differences, documents)
         flags = flag_unless_better("log likelihood a token", "unigram", *likelihoods, interval)
         is_better = not flags
@@ -194,7 +195,8 @@ def write_documents(splits: Mapping[str, Mapping[str, Measured]]) -> None:
         for split, measured in splits.items()
         for name, (losses, sizes) in measured.items()
     ]
-    pd.concat(rows).to_parquet(DOCUMENTS, index=False)
+    with atomic_file(DOCUMENTS) as path:
+        pd.concat(rows).to_parquet(path, index=False)
 
 
 def read_documents(content: bytes) -> dict[tuple[str, str], Measured]:

@@ -63,7 +63,7 @@ def validation(
             figures["next_sentence_accuracy"] = relation_accuracy(model, pairs.batches(0, with_rest=True), device)
         shown = (f"{name.replace('_', ' ')} {value:.4f}" for name, value in figures.items() if value is not None)
         meter.say(f"pretrain  epoch {epoch.number}  " + "  ".join(shown))
-        return {"epoch": epoch.number, "training_loss": epoch.loss, **figures}
+        return {"epoch": epoch.number, "updates": epoch.updates, "training_loss": epoch.loss, **figures}
 
     return after_epoch
 

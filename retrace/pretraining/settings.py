@@ -14,7 +14,9 @@ class PretrainSettings(Section):
     """Language modelling on blocks of the running text."""
 
     epochs: int = Field(ge=0, description="0: the checkpoint is used unchanged")
-    text_epochs: int = Field(default=0, ge=0, description="how many of the last epochs train on the running text alone")
+    text_epochs: int = Field(
+        default=0, ge=0, description="number of epochs at the end that train on the running text alone"
+    )
     batch_size: Count = Field(description="blocks per step, over all processes")
     block_size: Count = Field(description="tokens of a block")
     max_lr: Positive | None = Field(default=None, description="a larger lr is an error; null: no limit")

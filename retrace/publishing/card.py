@@ -6,7 +6,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +44,10 @@ PIPELINES = {
     "classifier": "text-classification", "spans": "question-answering", "masked": "fill-mask",
     "causal": "text-generation",
 }  # fmt: skip
+RANDOM = ("family", "precision", "tokenizer", "model")  # of a model that is not pretrained
 NOT_ON_HUB = "not-on-the-hub"  # for metadata that must name a data set of the hub
 PRETRAINING = ("lr", "seed", "family", "precision", "tokenizer", "model", "pretrain")
-LIBRARIES = ("torch", "transformers", "peft")
+LIBRARIES = ("torch", "transformers")
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,11 @@ class Trained:
         self.name = cell.title if cell else PRETRAINED.name
         self.method = read_method(params, cell.method) if cell else None
         self.base = self.method.base if self.method else PRETRAINED  # the folder that its training started from
-        is_own = self.base == PRETRAINED  # pretrained here
-        self.data = [*(["text"] if is_own else []), *([cell.task] if cell else [])]  # that it was trained on here
+        self.is_random = bool(self.method and self.method.file == SCRATCH)
+        self.is_own = self.base == PRETRAINED and not self.is_random  # pretrained here
+        texts = params["tokenizer"].get("train_on", ["text"]) if self.is_own else []
+        # The data that it was trained on here, that of its task last.
+        self.data = [*(name for name in texts if not cell or name != cell.task), *([cell.task] if cell else [])]
 
     @cached_property
     def details(self) -> Details | None:
@@ -145,7 +148,7 @@ class Trained:
 
     @property
     def origins(self) -> list[Origin]:
-        """Where the data of pretraining is from, if that was done here, and, last, the data of the task."""
+        """Where the data that it was trained on is from, that of its task last."""
         return [self._origin(name) for name in self.data]
 
     @property
@@ -159,10 +162,11 @@ class Trained:
         """Run, versions and settings; settings by their keys in params.yaml."""
         cell, params = self.cell, self.params
         run = RunRecord.read((RUNS / (cell.path if cell else "pretrain")).with_suffix(".json"))
-        made: dict[str, Any] = {"git commit": commit} | {name: version(name) for name in LIBRARIES}
+        versions = run.origin.versions if run.origin else {}
+        made: dict[str, Any] = {"git commit": commit} | {name: versions[name] for name in LIBRARIES if name in versions}
         made |= {name.replace("_", " "): getattr(run, name) for name in ("updates", "parameters", "trained_parameters")}
         made |= {"device": run.device, "precision in force": run.precision}
-        keys = PRETRAINING if "text" in self.data else ("precision",)
+        keys = PRETRAINING if self.is_own else RANDOM if self.is_random else ("precision",)
         tuned: dict[str, Any] = {}
         if cell is not None:
             made |= {"seed of tuning": cell.seed, "epoch": self.scored[0][2].epoch}
@@ -170,8 +174,13 @@ class Trained:
             keys = (*keys, cell.task)
         return settings_table(made, values_of(params, keys) | tuned)
 
+    @property
+    def evaluated(self) -> Origin:
+        """The data of its figures."""
+        return self._origin(self.cell.task if self.cell else "text")
+
     def _origin(self, name: str) -> Origin:
-        """Where the data of pretraining (`text`) or of a task is from, and the split of the figures."""
+        """Where data is from, and the split of it that is scored."""
         params, is_tested = self.params, self.is_tested and name != "text"
         split = "test" if is_tested else "validation"
         data = build(str, params, "data")
@@ -196,7 +205,7 @@ class Trained:
     @property
     def started(self) -> dict[str, Any]:
         """The facts of the checkpoint that training started from; empty if its weights were random."""
-        if self.method and self.method.file == SCRATCH:
+        if self.is_random:
             return {}
         found = checkpoint_facts(self.base)
         return found if found["from"] and not found.get("random") else {}
@@ -248,7 +257,7 @@ def stale_stages(stages: Sequence[str]) -> list[str]:
 
 def model_card(model: Trained, published: Published, address: Address, commit: str) -> ModelCard:
     """The card in Markdown, below the metadata that the hub reads."""
-    *_, task = origins = model.origins
+    origins, task = model.origins, model.evaluated
     repositories, pin = [origin.pin.repository for origin in origins if origin.pin], task.pin
     pipeline, started = PIPELINES[published.use], model.started
     said, note, table = model.results()

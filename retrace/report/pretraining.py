@@ -52,9 +52,8 @@ def pretraining_section(
 
 def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame, record: RunRecord) -> Panels:
     """Perplexity by tokens seen, on a logarithmic scale, which is linear in the loss."""
-    epochs = curve["epoch"].to_numpy().max()  # 0 for a checkpoint that is not trained further
-    per_epoch, per_update = record.tokens / max(epochs, 1), record.tokens / max(record.updates, 1)
-    valid = curve_of(curve.set_index(curve["epoch"] * per_epoch)["validation_loss"])
+    per_update = record.tokens / max(record.updates, 1)  # 0 updates for a checkpoint that is not trained further
+    valid = curve_of(curve.set_index(curve["updates"] * per_update)["validation_loss"])
     train: Curve = []  # with next-sentence prediction the training loss has that of the pairs in it: no perplexity
     if "next_sentence_accuracy" not in curve:
         train = thinned(curve_of(updates.set_index(updates["update"] * per_update)["training_loss"]), MOST_POINTS)

@@ -154,16 +154,14 @@ class Task:
     def against(self, method: str, baseline: str) -> Literal["above", "not above", "uncertain"]:
         """How a method stands to a baseline on the same examples.
 
-        Above: so is the 95% interval of the difference. Not above: not even in the mean, or flagged as such. Uncertain:
-        above in the mean only.
+        Above: so is the 95% interval of the difference. Not above: not even its score is. Uncertain: only its score is.
         """
         details = self.details.methods[method]
         ends = details.ahead.get(baseline)
         if ends is not None and (ends["low"] > 0 if self.sign > 0 else ends["high"] < 0):
             return "above"
         ahead = self.sign * (self.score(method).value - self.baseline(baseline).value)
-        is_flagged = any(f"not_above_{baseline}" in seed.flags for seed in details.seeds.values())
-        return "not above" if ahead <= 0 or is_flagged else "uncertain"
+        return "not above" if ahead <= 0 else "uncertain"
 
     def epochs(self, column: str) -> Any:
         """A column of the learning curve: a data frame with epochs as rows, methods and seeds as columns; or empty."""

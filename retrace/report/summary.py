@@ -28,10 +28,10 @@ DATA = "data"  # has flags of its own, as methods and the language model have
 MOST_FLAGS = 10  # in the last line of a run's output
 ROW = 28  # px, a line of a ranking
 MEANINGS = {
-    "not_above_tfidf": "No better than a bag of words (tf-idf with logistic regression), which knows no word order.",
-    "not_above_majority": "No better than always naming the most frequent class.",
-    "not_above_no_answer": "No better than answering no question at all.",
-    "not_above_word_overlap": "No better than words from the sentence that has most words in common with the question.",
+    "not_above_tfidf": "Not shown to be better than a bag of words (tf-idf), which knows no word order.",
+    "not_above_majority": "Not shown to be better than always naming the most frequent class.",
+    "not_above_no_answer": "Not shown to be better than never answering.",
+    "not_above_word_overlap": "Not shown to be better than the sentence with most words of the question.",
     "not_above_before_training": "Fine-tuning has not moved the score by more than chance could.",
     "not_above_scratch": "Pretraining has not been shown to help this method: random weights do as well.",
     "one_class_only": "The model predicts the same class for every example.",
@@ -98,7 +98,7 @@ def _perplexity(report: PerplexityReport | None) -> str:
 
 
 def _baselines(tasks: Sequence[Task]) -> str:
-    """Who is not above a baseline, and who is so in the mean only."""
+    """Who does not beat a baseline, and who does not do so significantly."""
     low, uncertain = (
         "; ".join(line for task in tasks for line in _at_baselines(task, standing))
         for standing in ("not above", "uncertain")
@@ -107,7 +107,7 @@ def _baselines(tasks: Sequence[Task]) -> str:
     if uncertain:
         seeds = most_seeds(tasks)
         count = f"{seeds} seed{'s' if seeds > 1 else ''}"
-        parts.append(f"Better than a baseline on average, but not significantly with {count}: {uncertain}.")
+        parts.append(f"Better than a baseline, but not significantly with {count}: {uncertain}.")
     if not parts and any(task.baselines for task in tasks):
         parts = ["Every method beats every baseline."]
     return " ".join(parts)
@@ -247,7 +247,7 @@ def summary_sections(
 def reading(tasks: Sequence[Task]) -> str:
     """What intervals and marks mean; `tasks` are those with scores."""
     covers = next(iter(tasks[0].details.methods.values())).intervals_of
-    best = "Bold: the best; ≈: not significantly different from it (paired by example)."
+    best = "Bold: the best, and those not significantly different from it (≈, paired by example)."
     return f"95% interval over {covers}. {best}"
 
 

@@ -186,8 +186,7 @@ def calibration(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
 
     note = (
         "Across: confidence, %; up: accuracy at that confidence, %. Dashed: perfect calibration; below it the method "
-        "is overconfident. A dot’s area is its share of examples; the figure is the expected calibration error, in "
-        "points."
+        "is overconfident. Larger dots: more examples; the figure is the expected calibration error, in points."
     )
     return _row(task, "calibration", "Calibration", note, draw, error)
 
@@ -337,7 +336,7 @@ def _pairs(task: Task) -> Fold:
     header = ("score", "methods", "difference", "95% interval", "test", "p, corrected", "better", "detectable")
     note = (
         "On the same examples. A method is called better if p < 0.05 after Holm’s correction over all pairs. "
-        "Detectable: the smallest true difference that this data would detect with a power of 80%."
+        "Detectable: the smallest true difference that this data would detect with a power of 80%, all pairs tested."
     )
     notes = [said for verdict, said in ONE_SEED.items() if verdict in {pair.verdict for pair in pairs}]
     table = Table(header, rows, label=f"Pairs of methods {task.name}")

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from retrace.core.errors import InputError
-from retrace.core.files import read_json
+from retrace.core.files import atomic_file, read_json
 from retrace.results.grid import Kind
 
 PREDICTIONS, LOSSES, UPDATES = "predictions.parquet", "losses.json", "updates.json"
@@ -114,8 +114,8 @@ def _checked(path: Path, kind: Kind, table: pa.Table) -> pa.Table:
 
 def write_baselines(task: str, decided: Mapping[str, Sequence[Any]]) -> None:
     """Write class numbers, or `text` and `start` of answers ("" and -1 for none), in the order of the examples."""
-    BASELINES.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table({name: list(given) for name, given in decided.items()}), BASELINES / f"{task}.parquet")
+    with atomic_file(BASELINES / f"{task}.parquet") as path:
+        pq.write_table(pa.table({name: list(given) for name, given in decided.items()}), path)
 
 
 def read_baselines(task: str) -> dict[str, list[Any]]:

@@ -3,7 +3,7 @@ seeds, else by the tolerance."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal
 
@@ -70,7 +70,7 @@ class Review:
 
     @property
     def has_failed(self) -> bool:
-        """Whether there is a fall."""
+        """Whether there is a regression."""
         return any(change.is_regression for change in self.changes)
 
 
@@ -110,8 +110,13 @@ class _Judge:
             for place in places:
                 found = paired.get(place.figure) if paired else None
                 how = "of the same seeds, paired" if found else "by the spread over seeds"
-                how += " and examples, which differ" if paired is None else ""
-                yield self._change(place, found or self._by_spread(place, paired is not None), how)
+                how += ", and over examples, as these are not the same" if paired is None else ""
+                change = self._change(place, found or self._by_spread(place, paired is not None), how)
+                if place.figure == FIGURE and self._have_other_tokens(of, who):
+                    change = replace(
+                        change, counts=False, why="of other tokens, so perplexities per token do not compare"
+                    )
+                yield change
 
     def _paired(self, task: str, method: str, figures: Sequence[str]) -> Mapping[str, Difference] | None:
         """Differences on the same examples by figure; None where the examples are known to differ."""
@@ -121,6 +126,11 @@ class _Judge:
             found = paired_perplexity(task, method, self._sides, self._params)
             return {} if found is None else {FIGURE: found}
         return paired_differences(task, method, figures, self._sides, self._params) if self._has_same_seeds else {}
+
+    def _have_other_tokens(self, split: str, measure: str) -> bool:
+        from retrace.review.pairs import have_other_tokens  # here, as it takes a second to import
+
+        return have_other_tokens(split, measure, self._sides)
 
     def _by_spread(self, place: Place, has_same_examples: bool) -> Difference | None:
         """The difference by the pooled variance over seeds (Student's t for two samples, of which one may have one).
@@ -170,7 +180,10 @@ class _Judge:
         from retrace.evaluation.outcomes import Scoring  # here, as its metrics take seconds to import
 
         kind = self._params.finetune.kind_of(task.removesuffix(ON_TEST))
-        return Scoring(getattr(self._params.metrics, kind)).legend | CURVES
+        legend = Scoring(getattr(self._params.metrics, kind)).legend | CURVES
+        if task.endswith(ON_TEST):
+            legend["validation_loss"] = replace(CURVES["validation_loss"], name="loss")
+        return legend
 
 
 def _notes(old: Revision, new: Revision) -> Iterator[str]:

@@ -66,6 +66,12 @@ def paired_perplexity(split: str, measure: str, sides: Sequence[Revision], param
     return difference(FIGURE, [after], [before], are_paired=True) if count > 1 else None
 
 
+def have_other_tokens(split: str, measure: str, sides: Sequence[Revision]) -> bool:
+    """Whether the losses are of other tokens, so that perplexities per token cannot be compared."""
+    old, new = (_documents(side).get((split, measure)) for side in sides)
+    return old is not None and new is not None and not np.array_equal(old[1].tokens, new[1].tokens)
+
+
 @cache
 def _documents(revision: Revision) -> Mapping[tuple[str, str], Measured]:
     """The losses by split and measure, as far as they are available."""

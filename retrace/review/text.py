@@ -39,7 +39,7 @@ def verdict(review: Review) -> str:
     if worse:
         return f"worse: {worse}"
     if better:
-        return f"better: {better}, outside the noise; nothing fell"
+        return f"better: {better}, outside the noise; nothing got worse"
     if not review.changes:
         return f"no change: all {review.compared} figures are the same"
     differ = f"{len(review.changes)} of {review.compared} figures differ"

@@ -13,8 +13,8 @@ from itertools import combinations
 import numpy as np
 from scipy.special import ndtri
 
-from retrace.statistics.intervals import ANYWHERE, Scored, student, widening
-from retrace.statistics.scales import Better, Comparison, Flags, Interval, Legend, Shortfall
+from retrace.statistics.intervals import ANYWHERE, Scored, held, student, widening
+from retrace.statistics.scales import SCALES, Better, Comparison, Flags, Interval, Legend, Shortfall
 
 ALPHA = 0.05
 ROUNDING = 1e-12  # relative; a smaller difference counts as 0
@@ -76,8 +76,10 @@ def compare(methods: Mapping[str, Sequence[Scored]], legend: Legend) -> list[Com
         for (pair, of), (test, p), p_corrected in zip(pairs.items(), tests, corrected, strict=True):
             verdict = _verdict(*pair, of, p_corrected < ALPHA, legend[figure].better)
             kind = "models" if of.is_of_models else "methods"
+            low, high = SCALES[legend[figure].scale].ends
+            interval = held(of.value, of.interval, (low - high, high - low))
             found.append(
-                Comparison(figure, *pair, kind, of.value, **of.interval, test=test, p=p, p_corrected=p_corrected,
+                Comparison(figure, *pair, kind, of.value, **interval, test=test, p=p, p_corrected=p_corrected,
                            verdict=verdict, detectable=of.detectable(len(pairs)))
             )  # fmt: skip
     return found

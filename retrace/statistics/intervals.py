@@ -67,9 +67,11 @@ class Scored:
     ends: Mapping[str, Ends] = field(default_factory=dict)  # of the figures' scales, where known
 
     def examples_of(self, figure: str) -> int:
-        """The number of examples behind a figure; 0 where it is not known."""
+        """The number of examples behind a figure, at least one; 0 where it is not known."""
         share = self.shares.get(figure)
-        return self.examples.get(figure, 0) if share is None else int(share.among.sum())
+        if share is None and figure not in self.examples:
+            return 0
+        return max(1, self.examples[figure] if share is None else int(share.among.sum()))
 
 
 def resamples(examples: int, count: int, seed: int) -> Iterator[np.ndarray]:

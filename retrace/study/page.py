@@ -23,8 +23,8 @@ from retrace.study.published import ComparedTable, PublishedStudy, StudyResult
 
 LEGEND = (
     "Beside each published figure, as it was printed, stands Retrace's with as many digits. After ±: the standard "
-    "deviation over seeds; in brackets: a 95% interval. A mean's is over examples and seeds, or over seeds alone "
-    "(Student's) where the examples behind it are not known; that of one seed is over examples alone. ≠ marks a "
+    "deviation over seeds; in brackets: a 95% interval. For a mean it covers examples and seeds, or seeds alone "
+    "(Student's) where the examples behind it are not known; for one seed, examples alone. ≠ marks a "
     "published figure outside of it; figures that are counted have to be equal. (≠) marks one outside of the interval"
     " of one seed: another seed might have given it, so nothing follows. A dash: no figure."
 )

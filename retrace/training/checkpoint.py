@@ -28,7 +28,6 @@ from accelerate.utils import broadcast_object_list, gather_object
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
 from retrace.compute.device import Device, is_true
@@ -295,9 +294,9 @@ def _optimizer_tensors(optimizers: list[Optimizer], device: Device) -> dict[str,
     for number, optimizer in enumerate(optimizers):
         for index, tensors in optimizer.state_dict()["state"].items():
             for name, tensor in tensors.items():
-                complete = full_tensor(tensor).cpu() if isinstance(tensor, DTensor) else tensor  # too many for one GPU
-                if device.is_main:
-                    found[f"optimizer/{number}/{index}/{name}"] = complete
+                complete = full_tensor(tensor)
+                if device.is_main:  # all together may not fit on one GPU
+                    found[f"optimizer/{number}/{index}/{name}"] = complete.cpu() if device.sharded else complete
     return found
 
 

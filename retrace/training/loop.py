@@ -60,6 +60,7 @@ class Epoch:
 
     number: int
     loss: float | None  # mean training loss per target, nats
+    updates: int  # since the beginning of training
 
 
 @dataclass(frozen=True)
@@ -121,14 +122,14 @@ def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> 
     ):
         meter.say(*(f"{run.title}  {line}" for line in training.messages))
         if at.epoch < 0:
-            training.evaluate(partial(after_epoch, Epoch(0, None), meter))
+            training.evaluate(partial(after_epoch, Epoch(0, None, 0), meter))
             at.epoch = 0
         while at.epoch < run.epochs and (at.targets or run.done(at) < 1):
             meter.resume()
             for share, loss, norm in training.rest_of_epoch():
                 meter.step(share.tokens, loss / share.targets, norm)
                 live.log(at.step, loss=at.level, gradient_norm=norm, tokens_per_second=meter.speed)
-            epoch = Epoch(at.epoch + 1, at.summed / at.targets)
+            epoch = Epoch(at.epoch + 1, at.summed / at.targets, at.step)
             training.evaluate(partial(after_epoch, epoch, meter))
             at.begin_after(epoch.number)
     return Speed(at.step, at.seconds + at.waited, at.waited, at.tokens, flops * at.tokens, at.points)

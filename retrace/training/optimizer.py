@@ -94,9 +94,8 @@ class Muon(Optimizer):
             wide = [_transposed_if_tall(full_tensor(updates[number])) for number in numbers]
             found = self._shared_out(wide).float().masked_fill_(skips, 0.0)
             tall = {number for number in numbers if weights[number].shape[0] > weights[number].shape[1]}
-            turned = (
-                found.mT.contiguous() if tall else found
-            )  # in the weights' strides, else a GPU adds them one by one
+            # In the strides of the weights, as a GPU would otherwise add them one by one.
+            turned = found.mT.contiguous() if tall else found
             for place, number in enumerate(numbers):
                 update = (turned if number in tall else found)[place]
                 updates[number] = local_shard(update, weights[number])

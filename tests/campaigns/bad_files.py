@@ -270,6 +270,8 @@ def repeated(text: str, rows: int) -> bytes:
 
 def read_task(path: Path, **columns: str) -> tuple[int, list[str]]:
     """Read a file as the training data of a classification task."""
-    settings = ClassificationSettings.model_validate({"folder": ".", "train": path.name, "dev": "dev.jsonl", **columns})
+    settings = ClassificationSettings.model_validate(
+        {"folder": str(Path.cwd()), "train": path.name, "dev": "dev.jsonl", **columns}
+    )
     data = read_files(settings, "classification.own")
     return len(data.parts["train"]), make_task_card(data)["findings"]

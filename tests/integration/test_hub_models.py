@@ -83,3 +83,16 @@ def test_of_wrong_bytes_nothing_is_left(user: Project, hub: LocalHub) -> None:
     _fetch(user)
     fetched = (user.folder / "data/model/model.safetensors").read_bytes()
     assert fetched == published_models()[LLAMA]["model.safetensors"]
+
+
+def test_what_was_fetched_but_not_verified_is_verified(user: Project, hub: LocalHub) -> None:
+    """As after a kill between the two, which leaves no sign that the files were verified."""
+    _start_from(user, "llama", f"{LLAMA}@{add_models(hub)[LLAMA]}")
+    _fetch(user)
+    home = Path(user.variables["HF_HOME"])
+    for stamp in home.rglob("verified/*"):
+        stamp.unlink()
+    (weights,) = home.rglob("snapshots/*/model.safetensors")
+    weights.resolve().write_bytes(b"0" * weights.stat().st_size)
+    assert "came with the sha256" in _fetch(user, code=2)
+    _fetch(user)

@@ -68,15 +68,16 @@ def test_a_passage_may_lie_in_a_file(finished: Project, tmp_path: Path) -> None:
     [
         (["sst2", "--method", "lora"], [], "--method: 'lora' is not what params.yaml lists"),
         (["sst2", "--seed", "7"], [], "--seed: 7 is not what params.yaml lists"),
-        (["sst2", "--seed", "1", "--ensemble"], [], "--ensemble is of all seeds; leave out --seed"),
+        (["sst2", "--seed", "1", "--ensemble"], [], "--ensemble uses all seeds; leave out --seed"),
         (["sst2"], [], "nothing to predict: expected a text"),
         (["sst2", "a", " "], [], "text:2: text: '' is not allowed; expected a text"),
         (["sst2", "a", "\udcff"], [], "text:2: not UTF-8"),
-        (["sst2", "--question", "Who?"], [], "--passage and --question are of questions; sst2 takes texts"),
+        (["sst2", "--question", "Who?"], [], "--passage and --question are for question answering; sst2 takes texts"),
         (["sst2"], [{"text": "\ud800"}], r"standard input:1: '\ud800' is an unpaired surrogate"),
         (["squad"], [{"text": "no passage"}], "standard input:1: passage: None is not allowed"),
         (["sst2"], [{"text": "a", "pair": "b"}], "standard input:1: pair: 'b' is not allowed; the task has one text"),
         (["squad", "Who?"], [], "text:1: passage: None is not allowed; expected a text"),
+        (["squad", "--passage", "README.md", "--question", " "], [], "--question 1: question: ' ' is not allowed"),
         (["squad", "--question", "Who?"], [], "--passage and --question go together"),
     ],
 )

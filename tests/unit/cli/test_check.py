@@ -11,7 +11,7 @@ from tests.commands import refused, retrace
 from tests.toy import ROOT, Project, copy_settings
 
 PIN = f"org/name@{'0' * 40}"
-OWN = {"own": {"folder": "a", "train": "t.csv", "dev": "d.csv", "text": ["title", "body"]}}
+OWN = {"own": {"folder": "data/own/a", "train": "t.csv", "dev": "d.csv", "text": ["title", "body"]}}
 TRAINED = {"lr": 0.001, "epochs": 1, "batch_size": 8, "max_length": 64}
 
 

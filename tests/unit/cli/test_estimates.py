@@ -30,7 +30,7 @@ def test_a_plan_says_what_each_number_of_devices_takes(here: Path, monkeypatch: 
     options = ("--tokens", "1e9", "--teraflops", "1", "--utilization", "0.5", "1", "8")
     model, assumed, disk, header, *rows = retrace("plan", *options, "64").out.splitlines()
     assert re.fullmatch(r"modernbert: [\d,]+ parameters, 0\.\d+ GFLOP a token; .*, 488,281 steps", model)
-    assert assumed == "assumed: a peak of 1 TFLOP/s per device, 50% MFU"
+    assert assumed == "assumed: a peak of 1 TFLOP/s per device in bf16, 50% MFU"
     assert re.fullmatch(r"disk: 2 × [\d.]+ MiB of weights, 3 × [\d.]+ MiB of checkpoints", disk)
     assert header.split() == ["devices", "blocks", "each", "memory", "each", "time"]
     assert [row.split()[0] for row in rows] == ["1", "8", "64"]

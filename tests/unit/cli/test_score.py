@@ -85,7 +85,7 @@ def test_questions_without_a_prediction_are_said(missing: str) -> None:
 def test_predictions_of_no_question_are_said() -> None:
     done = _squad({"a": "Ada", "b": "", "z": "", "y": "x"})
     assert _scores(done)["total"] == 2
-    assert done.err == "warning: unknown: 2 of 4 predictions belong to no question, the first to z\n"
+    assert done.err == "warning: unknown: 2 of 4 predictions have an unknown question id, the first of them z\n"
 
 
 WRONG_ANSWERS = [
@@ -94,7 +94,7 @@ WRONG_ANSWERS = [
     ({"z": "x"}, None, "predictions.json: no prediction for any question"),
     (WHOLE, {"a": 0.5}, "na_prob.json: no number for question b, which has a prediction"),
     (WHOLE, {"a": "0.5", "b": 1}, "na_prob.json: expected one object of question ids and numbers"),
-    (WHOLE, {"a": float("nan"), "b": 1}, "na_prob.json: expected one object of question ids and numbers"),
+    (WHOLE, {"a": float("nan"), "b": 1}, "na_prob.json:1: not json: NaN is not a number"),
     (WHOLE, {"a": True, "b": False}, "na_prob.json: expected one object of question ids and numbers"),
 ]
 

@@ -15,7 +15,9 @@ def test_the_same_decision_for_all() -> None:
     labels, all_yes = np.array([0, 1, 1]), {"one_class_only": "all 3 examples are predicted as yes"}
     assert decision_flags(Classified(("no", "yes"), labels, np.ones(3, int))) == all_yes
     assert decision_flags(Classified(("no", "yes"), labels, labels)) == {}
+    assert decision_flags(Classified(("no", "yes"), np.ones(3, int), np.ones(3, int))) == {}, "as it should be"
     golds = (("Ada",), ())
+    assert decision_flags(Answered(((), ()), ("", ""))) == decision_flags(Answered((("x",), ("x",)), ("x", "x"))) == {}
     assert decision_flags(Answered(golds, ("", ""))).keys() == {"always_empty"}
     assert decision_flags(Answered(golds, ("the", "the"))).keys() == {"always_the_same"}
     assert decision_flags(Answered(golds, ("the", ""))) == {}

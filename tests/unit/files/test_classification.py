@@ -156,6 +156,7 @@ def test_settings_that_the_rows_do_not_fit(tmp_path: Path, labels: str, settings
     ("change", "message"),
     [
         ({"dev": None, "split": 1}, "own.split: 1 is not allowed; expected a number between 0 and 1 or null"),
+        ({"folder": "mine"}, "own.folder: 'mine' is not allowed; expected a folder in data/own, the only one that DVC"),
         ({"text": []}, "own.text: [] is not allowed; expected a string or a list of 1 or more names"),
         ({"classes": ["a"]}, "own.classes: ['a'] is not allowed; expected two or more, each once"),
         ({"classes": ["a", "a", "b"]}, "own.classes: ['a', 'a', 'b'] is not allowed; expected two or more, each once"),
@@ -169,7 +170,7 @@ def test_settings_that_the_rows_do_not_fit(tmp_path: Path, labels: str, settings
     ],
 )
 def test_an_entry_is_checked(change, message: str) -> None:
-    right = {"folder": "f", "train": "t.csv", "dev": "d.csv"}
+    right = {"folder": "data/own/f", "train": "t.csv", "dev": "d.csv"}
     ClassificationParams.read({"classification": {"own": right}}, key="own")
     with pytest.raises(InputError, match=f"^{re.escape(f'data/params.yaml: classification.{message}')}"):
         ClassificationParams.read({"classification": {"own": right | change}}, key="own")

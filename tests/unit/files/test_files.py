@@ -13,7 +13,7 @@ from retrace.files.settings import FilesSettings
 from retrace.hub.settings import HubSentences
 from retrace.hub.source import write_sentences
 
-TASKS = {name: {"folder": f"own/{name}", "train": "train", "dev": "dev"} for name in ("sst2", "squad")}
+TASKS = {name: {"folder": f"data/own/{name}", "train": "train", "dev": "dev"} for name in ("sst2", "squad")}
 
 
 @pytest.mark.parametrize(
@@ -27,10 +27,10 @@ TASKS = {name: {"folder": f"own/{name}", "train": "train", "dev": "dev"} for nam
 )
 def test_every_named_file_is_copied_as_its_split(named: dict[str, Any], expected: dict[str, str]) -> None:
     for task, path in (("sst2", sentences_path), ("squad", questions_path)):
-        settings: Any = {"text": "own/text"} | TASKS | {task: TASKS[task] | named}
+        settings: Any = {"text": "data/own/text"} | TASKS | {task: TASKS[task] | named}
         found = FilesSettings(**settings).chosen(Path("to"))
         parts = {part: found[to] for part in ("train", "dev", "test") if (to := path(Path("to"), part)) in found}
-        assert parts == {part: Path("own") / task / name for part, name in expected.items()}
+        assert parts == {part: Path("data/own") / task / name for part, name in expected.items()}
 
 
 def test_a_test_set_without_labels_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def _row(model: LanguageModel) -> dict[str, float | None]:
     """What is written down of a model after an epoch."""
     after_epoch = validation(SETTINGS, TOKENIZER, tiny_stream(TOKENIZER, 20), model.eval(), tiny_device())
     with Meter("test", 1, quiet=True) as meter:
-        return after_epoch(Epoch(1, 3.0), meter)
+        return after_epoch(Epoch(1, 3.0, 5), meter)
 
 
 def _model() -> LanguageModel:
