@@ -137,7 +137,8 @@ class Maker:
         weights = {"embeddings.weight": np.zeros((100, 8)), "layers.0.weight": np.zeros((8, 8))}
         save_file(weights, self.folder / "models/pretrained/model.safetensors")
         reports = self.folder / "reports"
-        epochs = "epoch,training_loss,validation_loss,perplexity\n0,,8.47,4797.9\n1,3.2,2.1,8.14\n2,1.5,1.85,6.36\n"
+        header = "epoch,updates,training_loss,validation_loss,perplexity"
+        epochs = f"{header}\n0,0,,8.47,4797.9\n1,200,3.2,2.1,8.14\n2,400,1.5,1.85,6.36\n"
         updates = ["update,training_loss", *(f"{update},{8 / (1 + update / 60)}" for update in range(5, 401, 5)), ""]
         write_text(reports / "curves/pretrain/epochs.csv", epochs)
         write_text(reports / "curves/pretrain/updates.csv", "\n".join(updates))

@@ -100,8 +100,8 @@ def put_in_order(order: Sequence[str], recorded: Sequence[str]) -> None:
     """Sort the stages that were added to dvc.lock into the order in which `dvc repro` would have added them."""
     with Repo(_wait_for_lock=True) as repo, repo.lock:
         found = list(_recorded())
-        places = {name: place for place, name in enumerate([*order, *found])}  # another process may add stages too
-        added = sorted(set(found).difference(recorded), key=lambda name: places[name])
+        known = [*order, *(name for name in found if name not in order)]  # another process may add stages too
+        added = sorted(set(found).difference(recorded), key=known.index)
         wanted = [*(name for name in recorded if name in found), *added]
         if found == wanted:
             return

@@ -174,14 +174,14 @@ def json_line_cases(draw: Random) -> Iterator[Case]:
         "{}": "{}",
         '""': "''",
         '" "': "' '",
-        "NaN": "nan",
     }
     texts = {"null": "None", "5": "5", "[]": "[]", '{"a": 1}': "{'a': 1}", "true": "True"}
     deeply = f"{place} not json: nested too deeply"
     faults: list[Fault] = [
         *line_faults(draw, lines, count),
         *(("label", cells('"a"', written), f"{place} label {seen} is not allowed; expected text or")
-          for written, seen in {**labels, "1e999": "inf"}.items()),
+          for written, seen in labels.items()),
+        *(("label", cells('"a"', written), f"{place} not json: {written} is not a number") for written in ("NaN", "1e999")),
         *(("empty text", cells(written, "1"), f"{place} text {seen} is not allowed; expected text")
           for written, seen in texts.items()),
         ("label", cells('"a"', "1" * 5000), f"{place} not json: a number of more than"),
@@ -270,8 +270,7 @@ def repeated(text: str, rows: int) -> bytes:
 
 def read_task(path: Path, **columns: str) -> tuple[int, list[str]]:
     """Read a file as the training data of a classification task."""
-    settings = ClassificationSettings.model_validate(
-        {"folder": str(Path.cwd()), "train": path.name, "dev": "dev.jsonl", **columns}
-    )
+    given = {"folder": "data/own", "train": path.name, "dev": "dev.jsonl", **columns}
+    settings = ClassificationSettings.model_validate(given).model_copy(update={"folder": "."})
     data = read_files(settings, "classification.own")
     return len(data.parts["train"]), make_task_card(data)["findings"]

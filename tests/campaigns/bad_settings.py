@@ -24,7 +24,7 @@ from tests.toy import ROOT
 
 _ROW = re.compile(r"\| `(?P<key>[^`]+)` \| (?P<allowed>[^|]*) \| (?P<default>[^|]*) \|")
 OTHER_TYPES = {
-    "a number": "many", "a whole": "many", "true or": "maybe", "text": 7, "a list": 3, "one of": 7, "a sect": 3,
+    "a number": "many", "a whole": "many", "true or": "maybe", "a string": 7, "a list": 3, "one of": 7, "a mapping": 3,
 }  # fmt: skip
 OUTSIDE = (  # of what is allowed: a number that the words name, and what is added to it
     (r"above (\S+)", 0), (r"of (\d+) or more$", -1), (r"from \S+ to below (\S+)", 0), (r"from (\S+) to \S+", -1),

@@ -64,7 +64,7 @@ def test_given_weights_go_through_every_stage(given: Project, family: str, name:
     assert weights.keys() == before.keys()
     assert all(torch.equal(weight, before[key].float()) for key, weight in weights.items())
     assert json.loads((pretrained / "config.json").read_text())["dtype"] == "float32"
-    ((epoch, training, _, perplexity),) = _curve(given)
+    ((epoch, _, training, _, perplexity),) = _curve(given)
     assert (epoch, training, float(perplexity) > 1) == ("0", "", True)
     assert ("causal" if family == "llama" else "pseudo") in (given.folder / "reports/perplexity.json").read_text()
 
@@ -92,7 +92,7 @@ def test_given_weights_are_trained_on(given: Project, family: str, name: str) ->
     _run(given, "sources.sample", "sources.model", "tokenize", "pretrain")
     curve = _curve(given)
     assert [row[0] for row in curve] == ["0", "1", "2"]
-    assert float(curve[2][2]) < float(curve[0][2])
+    assert float(curve[2][3]) < float(curve[0][3])
     assert family != "bert" or all(0 <= float(row[-1]) <= 1 for row in curve)  # how often the next sentence is known
     weights, before = _weights(given)
     assert weights.keys() == before.keys()

@@ -47,7 +47,7 @@ def test_two_processes_pretrain_a_model_that_they_share_and_measure_it_as_one(re
     _launch(ready, "fsdp", "pretrain")
     assert json.loads((ready.folder / "reports/runs/pretrain.json").read_text())["processes"] == 2
     for mine, theirs in zip(one.splitlines()[1:], curve.read_text().splitlines()[1:], strict=True):
-        assert float(mine.split(",")[2]) == pytest.approx(float(theirs.split(",")[2]), rel=1e-5)
+        assert float(mine.split(",")[3]) == pytest.approx(float(theirs.split(",")[3]), rel=1e-5)
     _assert_alike(models / "alone", models / "pretrained")
 
     ready.stage("perplexity_eval")
