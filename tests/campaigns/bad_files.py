@@ -181,7 +181,8 @@ def json_line_cases(draw: Random) -> Iterator[Case]:
         *line_faults(draw, lines, count),
         *(("label", cells('"a"', written), f"{place} label {seen} is not allowed; expected text or")
           for written, seen in labels.items()),
-        *(("label", cells('"a"', written), f"{place} not json: {written} is not a number") for written in ("NaN", "1e999")),
+        *(("label", cells('"a"', written), f"{place} not json: {written} is not a number")
+          for written in ("NaN", "1e999")),
         *(("empty text", cells(written, "1"), f"{place} text {seen} is not allowed; expected text")
           for written, seen in texts.items()),
         ("label", cells('"a"', "1" * 5000), f"{place} not json: a number of more than"),
