@@ -215,7 +215,7 @@ def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]
     note = (
         f"{capital(task.legend.name)} by the threshold: the method abstains where the score of “no answer” is above "
         "that of its best span by more than the threshold. Dashed: 0, the threshold used. Ring and figure: the best "
-        "threshold, chosen on these same questions and therefore optimistic."
+        "score and its threshold, chosen on these same questions and therefore optimistic."
     )
     return [_row(task, "threshold", "When to answer", note, draw, lambda of: figure_text(best[of][1], 1))]
 
