@@ -61,7 +61,8 @@ def ratio(found: dict[str, Any]) -> dict[str, float]:
 def sentences_here(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace on sentences of similar length."""
     from retrace.compute.sharding import to_device
-    from retrace.finetuning.method import PRETRAINED, read_method
+    from retrace.core.paths import PRETRAINED
+    from retrace.finetuning.method import read_method
 
     task, settings, device = sentiment(arguments)
     model = to_device(read_method({}, "full").start(task.head, PRETRAINED, arguments.seed, device.attention), device)
@@ -75,7 +76,7 @@ def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
     from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
 
     from retrace.compute.tensors import seeded
-    from retrace.finetuning.method import PRETRAINED
+    from retrace.core.paths import PRETRAINED
 
     task, settings, device = sentiment(arguments)
     examples = task.examples("train")
@@ -94,7 +95,8 @@ def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
 def windows_here(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace on windows of similar length."""
     from retrace.compute.sharding import to_device
-    from retrace.finetuning.method import PRETRAINED, read_method
+    from retrace.core.paths import PRETRAINED
+    from retrace.finetuning.method import read_method
 
     task, settings, device = reading(arguments)
     started = read_method({}, "full").start(task.head, PRETRAINED, arguments.seed, device.attention)
@@ -121,7 +123,7 @@ def read_there(windows: Sequence[Any], longest: int, arguments: argparse.Namespa
     from transformers import AutoModelForQuestionAnswering, default_data_collator
 
     from retrace.compute.tensors import seeded
-    from retrace.finetuning.method import PRETRAINED
+    from retrace.core.paths import PRETRAINED
 
     order = torch.randperm(len(windows), generator=seeded(arguments.seed, "subset")).tolist()[: arguments.windows]
     rows = [
@@ -147,7 +149,7 @@ def questions_per_window(windows: Sequence[Any]) -> float:
 def sentiment(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     """Task, settings and device of the sentences."""
     from retrace.compute.device import open_device
-    from retrace.finetuning.method import PRETRAINED
+    from retrace.core.paths import PRETRAINED
     from retrace.tasks.classification import Classification
     from retrace.tokens.tokenizer import load_tokenizer
 
@@ -159,7 +161,7 @@ def sentiment(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
 def reading(arguments: argparse.Namespace, **changed: object) -> tuple[Any, Any, Any]:
     """Task, settings and device of the questions; some settings may be changed."""
     from retrace.compute.device import open_device
-    from retrace.finetuning.method import PRETRAINED
+    from retrace.core.paths import PRETRAINED
     from retrace.tasks.question_answering.extractive import ExtractiveTask
     from retrace.tokens.tokenizer import load_tokenizer
 

@@ -35,7 +35,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "train.npy"
         sides = {
-            "stream": lambda: write_stream(target, tokenizer, documents),
+            "stream": lambda: write_stream(target, tokenizer, [documents]),
             "bare": lambda: tokenizer._tokenizer.encode_batch_fast(documents),
         }
         seconds = seconds_in_turn(sides, ROUNDS)

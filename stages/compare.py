@@ -14,13 +14,14 @@ from pathlib import Path
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import write_json
 from retrace.core.guard import guarded
-from retrace.core.paths import TASKS
+from retrace.core.paths import QUESTIONS, TASKS
 from retrace.core.settings import read_params
 from retrace.evaluation.records import DETAILS
 from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.report.page import REPORTS, write_report
-from retrace.report.summary import flags_line, found_flags
+from retrace.report.summary import flags_text, found_flags
 from retrace.results.grid import PREDICTIONS
+from retrace.results.predictions import BASELINES
 from retrace.study.comparison import Reports, compare_tables, evidence
 from retrace.study.page import run_sections, study_inputs, study_sections
 from retrace.study.published import RESULT, StudyResult, read_published
@@ -35,7 +36,7 @@ def main() -> None:
     parser.add_argument("--run", required=True, choices=("published", "small"))
     arguments = parser.parse_args()
     params, path = read_params(), arguments.published
-    inputs = [path, TASKS, PREDICTIONS, *study_inputs(params), DETAILS, PERPLEXITY]
+    inputs = [path, TASKS, QUESTIONS, PREDICTIONS, BASELINES, *study_inputs(params), DETAILS, PERPLEXITY]
     with guarded("compare", [*inputs, REPORTS / "curves", REPORTS / "runs"], params):
         study, reports = read_published(path), Reports.read(params)
         is_small, tables = arguments.run == "small", compare_tables(study, reports)
@@ -49,7 +50,7 @@ def main() -> None:
         write_report(study.title, sections, PAGE)
     verdicts = Counter(cell.verdict for *_, cell in result.cells())
     print(f"{PAGE / 'report.html'}: " + ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()))
-    print(flags_line(found_flags(reports.details, reports.perplexity)))
+    print(flags_text(found_flags(reports.details, reports.perplexity)))
 
 
 if __name__ == "__main__":

@@ -34,15 +34,15 @@ def main() -> None:
         tasks: dict[str, TaskDetails] = {}
         for name in grid.all_tasks:
             listed = getattr(settings, grid.kind_of(name))
-            scoring = Scoring(listed)
             task, runs = read_task(source, name, grid, ("train", "dev")), read_runs(name, grid, read_epochs)
             write_curves(name, task, runs, Scoring([metric for metric in listed if metric in settings.every_epoch]))
-            tasks[name] = assess(task, scoring, runs, settings)
-            write_baselines(name, {baseline: of.decided for baseline, of in task.baselines.items()})
+            scored = {name: (task, runs)}
             if has_test(source, name):
                 task, runs = read_task(source, name, grid, ("train", "dev", "test")), read_runs(name, grid, read_tested)
-                tasks[on_test(name)] = assess(task, scoring, runs, settings)
-                write_baselines(on_test(name), {baseline: of.decided for baseline, of in task.baselines.items()})
+                scored[on_test(name)] = task, runs
+            for title, (task, runs) in scored.items():
+                tasks[title] = assess(task, Scoring(listed), runs, settings)
+                write_baselines(title, {baseline: of.decided for baseline, of in task.baselines.items()})
         details, metrics = Details(tasks=tasks), Metrics(tasks={name: task.metrics for name, task in tasks.items()})
         # The file with all figures comes first: NaN fails it, and then neither is written.
         write_json(DETAILS, rounded(details.to_json(), STEADY_DIGITS))
@@ -52,16 +52,15 @@ def main() -> None:
 
 def read_task(source: Path, name: str, grid: Grid, splits: Sequence[str]) -> Task:
     """A task's examples; baselines are fitted to those that the first seed's models were trained on."""
-    drawn = read_drawn(PREDICTIONS / name / grid.methods_of(name)[0] / str(grid.seeds[0]))
+    drawn = read_drawn(PREDICTIONS / grid.cells_of(name)[0].path)
     return KINDS[grid.kind_of(name)].read(source, name, splits, drawn)
 
 
 def read_runs(name: str, grid: Grid, read: Callable[[Path, Kind], Sequence[Epoch]]) -> list[MethodRun]:
     """The predictions of every method with every seed; `read` reads a run's folder."""
     return [
-        MethodRun(method, seed, read(PREDICTIONS / name / method / str(seed), grid.kind_of(name)))
-        for method in grid.methods_of(name)
-        for seed in grid.seeds
+        MethodRun(cell.method, cell.seed, read(PREDICTIONS / cell.path, grid.kind_of(name)))
+        for cell in grid.cells_of(name)
     ]
 
 

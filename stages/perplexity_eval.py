@@ -17,7 +17,7 @@ from retrace.compute.sharding import to_device
 from retrace.core.errors import InputError, exit_cleanly
 from retrace.core.files import STEADY_DIGITS, rounded, write_json
 from retrace.core.guard import guarded
-from retrace.core.paths import running_text, source_folder
+from retrace.core.paths import PRETRAINED, TOKENS, running_text, source_folder
 from retrace.core.records import timed
 from retrace.datasets.text import read_documents, text_path
 from retrace.models.language_model import read_language_model
@@ -28,7 +28,6 @@ from retrace.perplexity.settings import PerplexityParams
 from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, load_tokenizer
 
-TOKENS, MODEL = Path("models/tokens"), Path("models/pretrained")
 PARTS = ("valid", "test")
 
 
@@ -37,13 +36,13 @@ def main() -> None:
     settings, block, source = params.perplexity, params.block_size, source_folder(params.data)
     device = open_device(settings.seed, params.precision)
     with (
-        guarded(f"perplexity-{device.rank}", [source, TOKENS, MODEL], params.settings),
+        guarded(f"perplexity-{device.rank}", [source, TOKENS, PRETRAINED], params.settings),
         timed("perplexity-eval", device.is_main),
         named_out_of_memory("perplexity-eval", trains=False),
     ):
-        tokenizer = load_tokenizer(MODEL)
+        tokenizer = load_tokenizer(PRETRAINED)
         vocabulary = Vocabulary.of(tokenizer)
-        model = to_device(read_language_model(MODEL, settings.seed, device.attention), device).eval()
+        model = to_device(read_language_model(PRETRAINED, settings.seed, device.attention), device).eval()
         train = open_stream(TOKENS / "train.npy")
         splits, every = {}, {}
         for part in PARTS:

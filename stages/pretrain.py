@@ -17,7 +17,7 @@ from retrace.compute.sharding import gather_weights
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import atomic_folder, read_json, write_json, write_text
 from retrace.core.guard import guarded
-from retrace.core.paths import CHECKPOINT, FACTS, checkpoint_facts, given_checkpoint
+from retrace.core.paths import CHECKPOINT, FACTS, PRETRAINED, TOKENIZER, TOKENS, checkpoint_facts, given_checkpoint
 from retrace.models.heads import check_length
 from retrace.models.settings import with_family
 from retrace.pretraining.run import load, validation
@@ -28,7 +28,6 @@ from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Run, train
 from retrace.training.throughput import write_run_record
 
-TOKENIZER, TOKENS, MODEL = Path("models/tokenizer"), Path("models/tokens"), Path("models/pretrained")
 CURVES, RECORD = Path("reports/curves/pretrain"), Path("reports/runs/pretrain.json")
 
 
@@ -52,7 +51,7 @@ def main() -> None:
         speed = train(run, measure)
         weights = gather_weights(model)
         if device.is_main:
-            with atomic_folder(MODEL, summed=True) as folder:
+            with atomic_folder(PRETRAINED, summed=True) as folder:
                 model.save_pretrained(folder, weights)
                 copy_tokenizer(TOKENIZER, folder)
                 write_json(folder / FACTS, with_family(checkpoint_facts(CHECKPOINT), params.family))

@@ -6,12 +6,10 @@ reading on GitHub.
     python -m stages.report
 """
 
-from pathlib import Path
-
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import file_digest, read_json
 from retrace.core.guard import guarded
-from retrace.core.paths import QUESTIONS, TASKS, checkpoint_facts, source_folder
+from retrace.core.paths import PRETRAINED, QUESTIONS, TASKS, checkpoint_facts, source_folder
 from retrace.core.records import SOURCES
 from retrace.core.weights import parameters_by_module, weight_files
 from retrace.evaluation.records import DETAILS, Details
@@ -23,33 +21,31 @@ from retrace.report.browser import predictions_section
 from retrace.report.page import REPORTS, write_report
 from retrace.report.pretraining import pretraining_section
 from retrace.report.results import judged, read_curve, read_tasks, seconds_of, shares_of
-from retrace.report.summary import flag_warnings, flags_line, found_flags, run_facts, summary_sections, verdict
+from retrace.report.summary import flag_warnings, flags_text, found_flags, run_facts, summary_sections, verdict
 from retrace.report.tasks import task_section
 from retrace.results.grid import PREDICTIONS
 from retrace.results.predictions import BASELINES
-
-MODEL = Path("models/pretrained")
 
 
 def main() -> None:
     read = runs.ReportParams.read()
     params, data = read.params, read.params["data"]
     source = source_folder(data)
-    inputs = [source, TASKS, QUESTIONS, PREDICTIONS, MODEL, DETAILS, PERPLEXITY, BASELINES]
+    inputs = [source, TASKS, QUESTIONS, PREDICTIONS, PRETRAINED, DETAILS, PERPLEXITY, BASELINES]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs", SOURCES], read.settings):
         details, perplexity = Details.read(DETAILS), PerplexityReport.read(PERPLEXITY)
         tasks, records = read_tasks(details, params), runs.read_runs(params)
         stages = runs.read_stages(SOURCES) | runs.read_stages()
         shares, flags = shares_of(records), found_flags(details, perplexity)
         said = verdict(judged(tasks), perplexity, shares)
-        origins = {name: of.origin for name, of in {**records, **stages}.items() if of.origin}
-        counts = parameters_by_module(MODEL)
-        hashed = [*(MODEL / name for name in weight_files(MODEL)), DETAILS, PERPLEXITY]
+        origins = {name: of.origin for name, of in {**records, **stages}.items()}
+        counts = parameters_by_module(PRETRAINED)
+        hashed = [*(PRETRAINED / name for name in weight_files(PRETRAINED)), DETAILS, PERPLEXITY]
         digests = {path.as_posix(): file_digest(path) for path in hashed}
         folds = [
             runs.time_fold(records, stages, params),
             runs.data_fold(read_json(source / "card.json"), params),
-            *runs.models_folds({"": (checkpoint_facts(MODEL), counts)}, records),
+            *runs.models_folds({"": (checkpoint_facts(PRETRAINED), counts)}, records),
             runs.settings_fold(params | {data: read.source}),
             runs.origin_fold(origins, digests, runs.read_pinned(params)),
         ]
@@ -65,7 +61,7 @@ def main() -> None:
         head = Head(said, run_facts(params, records, sum(counts.values())), flag_warnings(flags))
         write_report(f"Report: {params['family']} on {data} data", sections, head=head)
     print(f"the report is in {REPORTS / 'report.html'} and {REPORTS / 'report.md'}")
-    print(flags_line(flags))
+    print(flags_text(flags))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,16 @@ from pathlib import Path
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
-from retrace.core.paths import CHECKPOINT, given_checkpoint, questions_path, running_text, sentences_path, source_folder
+from retrace.core.paths import (
+    CHECKPOINT,
+    TOKENIZER,
+    TOKENS,
+    given_checkpoint,
+    questions_path,
+    running_text,
+    sentences_path,
+    source_folder,
+)
 from retrace.core.records import timed
 from retrace.datasets.examples import read_sentences
 from retrace.datasets.splits import longest
@@ -22,8 +31,6 @@ from retrace.datasets.text import PARTS, read_documents, text_path
 from retrace.tokens.blocks import write_stream
 from retrace.tokens.settings import TokenizeParams, TokenizerSettings
 from retrace.tokens.tokenizer import copy_tokenizer, load_tokenizer, save_tokenizer, train_tokenizer
-
-TOKENIZER, TOKENS = Path("models/tokenizer"), Path("models/tokens")
 
 
 def main() -> None:
@@ -44,7 +51,7 @@ def main() -> None:
             counts = {}
             held_out = {part: [running(source, part)] for part in PARTS[1:]}
             for part, texts in {"train": training_texts(source, settings), **held_out}.items():
-                counts[part], ends = write_stream(folder / f"{part}.npy", tokenizer, *texts)
+                counts[part], ends = write_stream(folder / f"{part}.npy", tokenizer, texts)
                 print(f"{part}: {counts[part]['tokens']:,} tokens of {counts[part]['words']:,} words")
                 if part == "train" and "text" in settings.train_on:  # its stream begins with the running text
                     counts[part]["running_tokens"] = ends[0]

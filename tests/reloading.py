@@ -15,9 +15,8 @@ import pandas as pd
 from huggingface_hub import hf_hub_download
 
 from retrace.compute.device import open_device
-from retrace.core.paths import source_folder
+from retrace.core.paths import PRETRAINED, source_folder
 from retrace.core.settings import build, read_params
-from retrace.finetuning.method import PRETRAINED
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import Row, Task, predict
 from retrace.results.grid import PREDICTIONS

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from safetensors.numpy import save_file
 
 from retrace.core.files import write_json, write_text
-from retrace.core.records import RunRecord
+from retrace.core.records import Origin, RunRecord
 from retrace.datasets.examples import Example, write_task
 from retrace.evaluation.records import Details
 from retrace.study.published import ComparedCell, Verdict
@@ -60,6 +60,7 @@ RUN = RunRecord(
     updates=686, seconds=46.3, tokens_per_second=900, waiting_percent=1.0, teraflops_per_second=0.1,
     utilisation_percent=None, peak_memory_mib=673, gpu_memory_mib=None, parameters=8, trained_parameters=8,
     processes=1, device="cpu", precision="fp32", tokens=9000,
+    origin=Origin(commit="c" * 40, clean=True, date="2026-11-23", machine="two cores", versions={"python": "3.11"}),
 )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from retrace.core.settings import (
     constants_of,
     file_of,
     plugin_names,
+    read_params,
     read_yaml,
     require_one_of,
     values_of,
@@ -78,9 +79,9 @@ def check(cache: Annotated[bool, typer.Option(help="also remove damaged files fr
 
 
 def check_project() -> None:
-    """Raise InputError unless the stages accept the settings here and the method files that dvc.yaml names exist."""
-    params = read_yaml(PARAMS)
-    check_settings(params, read_yaml(DATA_PARAMS))
+    """Raise InputError unless the stages accept the settings here, and the files that dvc.yaml names exist."""
+    params, data = read_yaml(PARAMS), read_yaml(DATA_PARAMS)
+    check_settings(params, data)
     if f"{METHODS.replace('.', '/')}/${{item.method}}.py" not in read_text(PROJECT / "dvc.yaml"):
         return  # as in studies whose methods have names of their own
     for label in build(Grid, params, "finetune").every_method:
@@ -89,6 +90,21 @@ def check_project() -> None:
                 f"{PARAMS}: methods.{label}: dvc.yaml makes its stages depend on retrace/methods/{label}.py, which is "
                 "not there; copy the file of the method that it is like"
             )
+
+
+def require_ready() -> None:
+    """Raise InputError where `dvc repro` would fail for a wrong setting, or for a further task without its files.
+
+    DVC would run other stages first, or only say that a dependency is missing.
+    """
+    from retrace.files.tasks import check_files  # here, as it takes a second to import
+
+    check_project()
+    settings = read_params()
+    for of in (ClassificationParams, QuestionAnsweringParams):
+        section = _fixed(of.dvc_keys()[0])
+        for name in build(dict[str, dict], settings, section):
+            check_files(of.read(settings, key=name).task, f"{section}.{name}")
 
 
 def lock_fault() -> str | None:
@@ -151,6 +167,10 @@ def check_settings(params: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         _require_read(values, {key for key in read if file_of(key) == file}, file)
     require_one_of(plugin_names(FAMILIES), settings["family"], "family")
     pretraining = PretrainParams.read(settings)
+    if pretraining.pretrain.text_epochs and "text" not in TokenizeParams.read(settings).tokenizer.train_on:
+        raise InputError(
+            f"{PARAMS}: pretrain.text_epochs: expected 0, as tokenizer.train_on leaves out the running text"
+        )
     if read_initial_checkpoint(settings).origin is None:
         check_family(pretraining.family, pretraining.model)
     if pretraining.pretrain.next_sentence:

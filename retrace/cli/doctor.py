@@ -48,7 +48,7 @@ class Finding:
 
 
 class Entry(BaseModel):
-    """A dependency or output of a stage."""
+    """An output of a stage."""
 
     path: str
     md5: Annotated[str, Field(pattern=r"^[0-9a-f]{32}(\.dir)?$")]
@@ -56,11 +56,8 @@ class Entry(BaseModel):
 
 
 class Stage(BaseModel):
-    """A stage as DVC recorded it."""
+    """A stage as DVC recorded it, as far as it is used here."""
 
-    cmd: str | list[str]
-    params: dict[str, dict[str, Any]] = {}
-    deps: list[Entry] = []
     outs: list[Entry] = []
 
 
@@ -92,9 +89,10 @@ def _environment() -> Iterator[Finding]:
     """Python, the programs, and which checkout `retrace` is installed from."""
     missing = [name for name in ("dvc", "git") if shutil.which(name) is None]
     if missing:
-        yield Finding("environment", f"no {' and no '.join(missing)} among the programs", "source .venv/bin/activate")
+        yield Finding("environment", f"{' and '.join(missing)} not on the PATH", "source .venv/bin/activate")
     elif Path.cwd().resolve() != PROJECT.resolve():
-        yield Finding("environment", f"retrace is that of {PROJECT}", "make setup && source .venv/bin/activate")
+        said = f"retrace is installed from another checkout, {PROJECT}"
+        yield Finding("environment", said, "make setup && source .venv/bin/activate")
     else:
         yield Finding("environment", f"Python {sys.version.split()[0]} in {sys.prefix}")
 
@@ -145,7 +143,7 @@ def _locks() -> Iterator[Finding]:
     if (found := holder(Path(".dvc/tmp/lock"))) is not None:
         yield Finding("locks", f"DVC works here as process {found.process}")
     if fault := lock_fault():
-        yield Finding("locks", f"{fault}, with which DVC does not start", "retrace check")
+        yield Finding("locks", f"{fault}, so DVC will not start", "retrace check")
     elif not runs:
         yield Finding("locks", "nothing is running")
 
@@ -156,11 +154,11 @@ def _leftovers() -> Iterator[Finding]:
     if partial:
         yield Finding("leftovers", f"half-written: {some_of(partial)}", _removal(partial))
     try:
-        cells = build(Grid, read_params(), "finetune").cells
+        cells = {cell.path for cell in build(Grid, read_params(), "finetune").cells}
     except (InputError, FileNotFoundError):
         return  # `_settings` reports it
     found = [path for folder in CELLS for path in sorted(Path(folder).glob("*/*/*")) if path.name.isdigit()]
-    stale = [path for path in found if path.relative_to(path.parts[0]).as_posix() not in cells]
+    stale = [path for path in found if path.relative_to(path.parts[0]) not in cells]
     said = f"of fine-tuning runs that {PARAMS} does not list: {some_of(stale)}" if stale else "none"
     yield Finding("stale results", said, _removal(stale))
 
@@ -204,7 +202,7 @@ def _cache() -> Iterator[Finding]:
         yield Finding("cache", f"{len(cached)} of {len(outs)} recorded outputs{missing}")
     needed = sum(out.size or 0 for digest, out in outs.items() if digest not in cached)
     free = shutil.disk_usage(".").free
-    said = f"{size(free)} are free; the outputs that are not in the cache take {size(needed)} there, and as much here"
+    said = f"{size(free)} is free; outputs not in the cache need {size(needed)} there, and as much again here"
     yield Finding("space", said, "dvc gc --workspace" if free < 2 * needed else None)
 
 
@@ -242,7 +240,8 @@ def _devices() -> Iterator[Finding]:
     gpus = visible_gpus()
     is_useless = bool(gpus) and installed("torch").endswith("+cpu")
     said = f"{len(gpus) or 'no'} GPU{'s' if len(gpus) > 1 else ''} visible"
-    yield Finding("devices", said + ", which this torch cannot use" * is_useless, INSTALL if is_useless else None)
+    said += ", which this torch cannot use" if is_useless else ""
+    yield Finding("devices", said, INSTALL if is_useless else None)
 
 
 def _removal(paths: Sequence[Path]) -> str | None:

@@ -43,6 +43,8 @@ def predict(
     asks = grid.kind_of(task) == "question_answering"
     if ensemble and seed is not None:
         raise InputError("--ensemble uses all seeds; leave out --seed")
+    if asks and texts:
+        raise InputError(f"{task} takes --passage and --question, not texts")
     cell = chosen_cell(grid, task, method, seed)
     predictor = Predictor(task, cell.method, grid.seeds if ensemble else [cell.seed], params)
     pairs = not asks and read_examples(source_folder(params["data"]), task, "dev")[0].pair is not None
@@ -107,8 +109,10 @@ def _rows(keys: Sequence[str], texts: Sequence[str] | None) -> Iterator[Row]:
 
 def _require_texts(row: Row, keys: Sequence[str], place: str) -> None:
     for key in keys:
-        if not isinstance(row.get(key), str) or not row[key].strip():
-            raise InputError(f"{place}: {key}: {row.get(key)!r} is not allowed; expected a text")
+        if key not in row:
+            raise InputError(f"{place}: {key} is missing; there is: {', '.join(row)}")
+        if not isinstance(row[key], str) or not row[key].strip():
+            raise InputError(f"{place}: {key}: {row[key]!r} is not allowed; expected a text")
         _require_utf8(row[key], place)
 
 

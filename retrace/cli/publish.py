@@ -14,10 +14,11 @@ from retrace.cli.predict import Of, chosen_cell
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, file_digest, write_json, write_text
 from retrace.core.guard import guarded
+from retrace.core.paths import PRETRAINED
 from retrace.core.records import git
 from retrace.core.settings import build, read_params
 from retrace.core.weights import FILE as BASE_WEIGHTS
-from retrace.finetuning.method import PRETRAINED, read_method
+from retrace.finetuning.method import read_method
 from retrace.hub.pins import Pin
 from retrace.hub.repository import require_token, stored_digest, upload
 from retrace.publishing.bundle import Address, write_pretrained, write_tuned

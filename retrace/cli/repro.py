@@ -11,6 +11,7 @@ from typing import Annotated
 import psutil
 import typer
 
+from retrace.cli.check import require_ready
 from retrace.core.errors import InputError
 from retrace.core.guard import Holder, handled, running
 
@@ -32,8 +33,9 @@ def repro(
     arguments: Annotated[list[str] | None, typer.Argument(help="stages and options for dvc repro")] = None,
     push: Push = False,
 ) -> None:
-    """Do what `dvc repro` does, but pull stages that are out of date from the default remote if it has them."""
+    """Check the settings, then do what `dvc repro` does, but pull what is out of date from the default remote."""
     require_checkout()
+    require_ready()
     from retrace.cli.remote import Sender, pull_option  # here, as DVC takes a second to import
 
     with Sender() if push else nullcontext():
@@ -74,10 +76,11 @@ def ask(holder: Holder) -> str:
         process = psutil.Process(number)
         if any(Path(file.path) == holder.path.resolve() for file in process.open_files()):
             is_restarted = process.environ().get("TORCHELASTIC_MAX_RESTARTS", "0") != "0"
-            ((is_restarted and process.parent()) or process).send_signal(signal.SIGTERM)
+            launcher = process.parent() if is_restarted else None
+            (launcher or process).send_signal(signal.SIGTERM)
             return f"process {number} was asked to stop"
     except psutil.AccessDenied:
         return f"process {number} is another user's and was not asked to stop"
     except psutil.NoSuchProcess:
         pass
-    return f"runs as process {number} of {host}, not here, and was not asked to stop"
+    return f"is running as process {number} on {host}, not here, so it was not asked to stop"

@@ -37,10 +37,10 @@ This page is what `retrace settings` prints. [{PARAMS}](../{PARAMS}) and [{DATA_
 values in force; a key with a default may be left out there. `retrace check` validates both files without running
 anything.
 
-- `dvc repro` reruns what depends on a changed value; `dvc exp run -S lr=5e-4 -S {DATA_PARAMS}:sample.articles=100`
+- `dvc repro` reruns what depends on a changed value; `dvc exp run -S lr=5e-4 -S {DATA_PARAMS}:sample.seed=2`
   tries values without editing.
 - `retrace preset real` writes a file of [presets/](../presets) into {PARAMS}, after presets/sample.yaml. A preset is a
-  YAML file with some of these keys; those of {DATA_PARAMS} stand in a section of that name.
+  YAML file with some of these keys; those of {DATA_PARAMS} go in a section of that name.
 - NAME in a key is a name of your own.
 """
 TASKS = {"finetune-sst2": "sst2", "finetune-squad": "squad"}  # the task that a stage always has

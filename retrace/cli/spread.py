@@ -20,6 +20,7 @@ from dvc.repo.reproduce import collect_stages, get_active_graph, plan_repro
 from dvc.utils.serialize import load_yaml, modify_yaml
 
 from retrace.cli import crew
+from retrace.cli.check import require_ready
 from retrace.cli.crew import Here, Slurm
 from retrace.cli.remote import Sender, pull_option
 from retrace.cli.repro import Push, require_checkout
@@ -40,11 +41,12 @@ def spread(
     slurm: Annotated[bool, typer.Option("--slurm", help="as Slurm jobs; SBATCH_ variables set resources")] = False,
     push: Push = False,
 ) -> None:
-    """Do what `dvc repro` does, but run fine-tuning runs that are out of date side by side, each on its own GPU.
+    """Check the settings, then do what `dvc repro` does, but with fine-tuning runs side by side, each on its own GPU.
 
     Their output is in .retrace/spread. One that fails is retried once, from its last saved state.
     """
     require_checkout()
+    require_ready()
     at_once = jobs or (sys.maxsize if slurm else _default_jobs())  # Slurm's queue takes all
     place = Slurm() if slurm else Here(at_once)
     (order, needed, cells), recorded, received = read_plan(), list(_recorded()), list[int]()
@@ -57,7 +59,7 @@ def spread(
             cells = out_of_date(cells)
             if cells:
                 at_once = min(at_once, len(cells))
-                print(f"{len(cells)} stages, {at_once} at once; their output is in {crew.LOGS}", flush=True)
+                print(f"stages to run: {len(cells)}, {at_once} at once; output in {crew.LOGS}", flush=True)
                 _repro(place, {name: [*pull, "-s", name] for name in cells}, received, at_once)
             _repro(place, {"rest": pull}, received)
     finally:

@@ -51,7 +51,7 @@ def compare(name: Name) -> None:
     """Show published figures beside Retrace's, one per line."""
     folder = _folder(name)
     if not (folder / RESULT).is_file():
-        raise InputError(f"{STUDIES}/{name} was not run: retrace study run {name}")
+        raise InputError(f"{STUDIES}/{name} has not been run; use: retrace study run {name}")
     result = StudyResult.read(folder / RESULT)
     print(result.title)
     print(result.comparable)
@@ -141,7 +141,7 @@ def _folders() -> dict[str, Path]:
         found = sorted(path.parent for path in (above / STUDIES).glob(f"*/{PUBLISHED}"))
         if found:
             return {folder.name: folder for folder in found}
-    raise InputError(f"{here}: neither here nor above is a folder {STUDIES} with a study in it")
+    raise InputError(f"no folder {STUDIES} with a study in it, in {here} or a folder above it")
 
 
 def workspace(study: Path, small: bool, seed: int | None = None) -> Path:
@@ -164,14 +164,15 @@ def _origin(project: Path) -> dict[str, Any]:
 
 
 def fill_workspace(study: Path, folder: Path, small: bool, seed: int | None = None) -> None:
-    """Create or update a workspace; the project's files that are equal already stay untouched."""
+    """Create or update a workspace; unchanged files are left alone."""
     project = study.parents[1]
     presets = [study / f"{name}.yaml" for name in ("params", "small")][: 1 + small]
     for preset in presets:
         if not preset.is_file():
             raise InputError(f"{preset.relative_to(project)}: no such file; the study has no small run")
     files = list(_project_files(project))
-    code = {path.relative_to(folder) for room in CODE for path in (folder / room).rglob("*") if path.is_file()}
+    code = {path.relative_to(folder) for room in CODE for path in (folder / room).rglob("*")
+            if path.is_file() and path.suffix != ".pyc"}  # fmt: skip
     for gone in code.difference(files):
         (folder / gone).unlink()
     for path in files:

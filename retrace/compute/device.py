@@ -72,7 +72,7 @@ class Device:
     @property
     def attention(self) -> str:
         """The fastest attention here, by its name in transformers."""
-        return "sdpa" if self.torch_device.type == "cuda" else "lean"
+        return attention_of(self.torch_device)
 
     def send(self, tensor: Tensor) -> Tensor:
         """A copy of a CPU tensor on the device; from pinned memory, so that the host does not wait for a GPU."""
@@ -170,7 +170,7 @@ def open_device(seed: int, precision: Precision = "auto", lease: bool = True) ->
     torch.use_deterministic_algorithms(True)
     torch.backends.cuda.enable_cudnn_sdp(False)  # its backward pass is not deterministic; the other kernels' are
     _keep_freed_memory()
-    sharded = os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true"
+    sharded = is_sharded()
     if sharded:  # retrace.compute.sharding does it; this keeps Accelerate and transformers from doing it too
         os.environ.update(FSDP_VERSION="2", FSDP_CPU_RAM_EFFICIENT_LOADING="false")
     if lease and torch.version.cuda and not parse_flag_from_env("ACCELERATE_USE_CPU"):
@@ -236,6 +236,16 @@ def whole_number(variable: str) -> int | None:
     return int(wanted) if wanted else None
 
 
+def is_sharded() -> bool:
+    """Whether Accelerate's launcher asks for sharded weights (FSDP)."""
+    return parse_flag_from_env("ACCELERATE_USE_FSDP")
+
+
+def attention_of(device: torch.device) -> str:
+    """The fastest attention on a device, by its name in transformers."""
+    return "sdpa" if device.type == "cuda" else "lean"
+
+
 def uses_bf16(precision: Precision, device: torch.device) -> bool:
     """Whether matrices are multiplied in bf16: as set, or for `auto` where the hardware is fast at it."""
     if precision != "auto":
@@ -254,27 +264,29 @@ def named_out_of_memory(run: str, trains: bool = True) -> Iterator[None]:
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        is_named = any(sign in str(error) for sign in (CPU_OUT_OF_MEMORY, *GPU_OUT_OF_MEMORY))
-        if not is_named and not isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        shortage = _shortage(error)
+        if not shortage:
             raise
         if not trains:
-            raise InputError(f"{run}: {_shortage(error)}") from None
+            raise InputError(f"{run}: {shortage}") from None
         # Imported by name so that no stage depends on estimates, which change no result.
         needed = import_module("retrace.estimates.needs").planned_memory(read_params(), run)
         planned = f"planned are {size(needed)} and what the program takes; " if needed else ""
         most = os.environ.get("RETRACE_MICRO_BATCH")
         fewer = f"RETRACE_MICRO_BATCH=N{f' (now {most})' if most else ''}, N examples per forward pass,"
         less = f"to use less, set {fewer} or RETRACE_ACTIVATION_CHECKPOINTING=true"
-        raise InputError(f"{run}: {_shortage(error)}; {planned}{less}") from None
+        raise InputError(f"{run}: {shortage}; {planned}{less}") from None
 
 
-def _shortage(error: Exception) -> str:
-    """What an allocator says of memory that it could not give, without its advice."""
-    said = str(error) or "out of memory"  # as Python says nothing
+def _shortage(error: MemoryError | RuntimeError) -> str | None:
+    """What an allocator says when memory runs out, without its advice; None for any other error."""
+    said = str(error)
     for sign in GPU_OUT_OF_MEMORY:
         if sign in said:
             return sign
     if CPU_OUT_OF_MEMORY in said:
         asked = re.search(r"allocate (\d+) bytes", said)
         return "out of memory" + (f"; {size(int(asked[1]))} could not be allocated" if asked else "")
-    return ". ".join(said.split(". ")[:3])
+    if isinstance(error, torch.OutOfMemoryError):
+        return ". ".join(said.split(". ")[:3])
+    return said or "out of memory" if isinstance(error, MemoryError) else None

@@ -81,7 +81,7 @@ def _take_first(uuids: Sequence[str]) -> int:
         busy = sorted({found.process for uuid in uuids if (found := holder(_lock_of(uuid))) is not None})
         if busy and not said:
             which = "a GPU" if len(uuids) > 1 else uuids[0]
-            print(f"waiting for {which}: taken by processes {', '.join(map(str, busy))}", file=sys.stderr, flush=True)
+            print(f"waiting for {which}; in use by processes {', '.join(map(str, busy))}", file=sys.stderr, flush=True)
             said = True
         time.sleep(PAUSE)
 

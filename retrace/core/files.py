@@ -166,16 +166,14 @@ def parse_json(text: str, path: Path, line: int = 1) -> Any:
             json.dumps(found, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise InputError(f"{path}:{line + error.lineno - 1}:{error.colno}: not json: {error.msg}") from None
-    except RecursionError:
-        raise InputError(f"{path}:{line}: not json: nested too deeply") from None
     except UnicodeEncodeError as error:
         half = ascii(error.object[error.start])
         line += text.count("\n", 0, text.lower().find(half.strip("'")))
         raise InputError(f"{path}:{line}: {half} is an unpaired surrogate; save the file as UTF-8") from None
     except InputError as error:
         raise InputError(f"{path}:{line}: not json: {error}") from None
-    except ValueError:  # of int
-        raise InputError(f"{path}:{line}: not json: a number of more than 4300 digits") from None
+    except (RecursionError, ValueError) as error:  # nested too deeply, or a number of too many digits
+        raise InputError(f"{path}:{line}: not json: {error}") from None
     return found
 
 
@@ -237,7 +235,7 @@ def _named(path: Path, temporary: Path) -> Iterator[None]:
         reason = os.strerror(number)
         if number in FULL:
             written = sum(file.stat().st_size for file in [temporary, *temporary.rglob("*")] if file.is_file())
-            reason += f"; {size(written)} of it were written and {size(shutil.disk_usage(path.parent).free)} are free"
+            reason += f"; {size(written)} of it was written and {size(shutil.disk_usage(path.parent).free)} is free"
         raise OSError(number, reason, str(path)) from error
 
 

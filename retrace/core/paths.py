@@ -24,6 +24,7 @@ QUESTIONS = DATA / "question_answering"
 OWN = DATA / "own"  # the user's files
 ON_TEST = "-test"  # suffix of a task's name for its figures on the test set
 CHECKPOINT = DATA / "model"
+TOKENIZER, TOKENS, PRETRAINED = (Path("models") / name for name in ("tokenizer", "tokens", "pretrained"))
 FACTS = "source.json"
 
 

@@ -39,7 +39,7 @@ class Record(BaseModel):
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
         """The record in an object read from a file."""
-        return cls.model_validate(values, context=Path)
+        return cls.model_validate(values, context={"from_file": True})
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -56,7 +56,7 @@ class Record(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _gather(cls, values: Any, info: ValidationInfo) -> Any:
-        if not cls.SPREAD or info.context is not Path or not isinstance(values, dict):
+        if not (cls.SPREAD and info.context and isinstance(values, dict)):
             return values  # made by code, not read from a file
         gathered = {name: value for name, value in values.items() if name not in cls.model_fields}
         return {name: value for name, value in values.items() if name in cls.model_fields} | {cls.SPREAD: gathered}
@@ -106,7 +106,7 @@ class RunRecord(Record):
     device: str  # cpu or cuda
     precision: str  # bf16 or fp32
     tokens: int = 0  # without padding
-    origin: Origin | None = None
+    origin: Origin
 
 
 def find_origin(device: str | None = None) -> Origin:

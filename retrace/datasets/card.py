@@ -98,7 +98,7 @@ def count_questions(files: Mapping[str, Path]) -> Counted:
     passages = known_rows(*(list(dict.fromkeys(passage for passage, _ in keys[part])) for part in ("dev", "train")))
     findings += shared_finding(passages, "passages", "dev")
     if not counts["train"]["unanswerable"] and counts["dev"]["unanswerable"]:
-        findings.append("dev has unanswerable questions and train none: the model will always answer")
+        findings.append("dev has unanswerable questions and train has none: the model will always answer")
     findings += [finding for part, found in questions.items() for finding in _oddities(part, found)]
     return counts | _named(shared) | {"shared_passages": int(passages.sum())}, findings
 

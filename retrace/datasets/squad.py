@@ -51,7 +51,7 @@ def read_questions(path: Path) -> list[Question]:
             said = _where_wrong(text)
         raise InputError(f"{path}:{said}") from None
     if not questions:
-        raise InputError(f"{path}: no question in it")
+        raise InputError(f"{path}: it contains no question")
     return questions
 
 

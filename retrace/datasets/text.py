@@ -117,4 +117,4 @@ def read_documents(path: Path) -> Iterator[str]:
     if lines:
         yield "\n".join(lines)
     elif not found:
-        raise InputError(f"{path}: no text in it")
+        raise InputError(f"{path}: it contains no text")

@@ -11,20 +11,20 @@ import psutil
 import torch
 from transformers import PreTrainedConfig
 
-from retrace.compute.device import uses_bf16
+from retrace.compute.device import attention_of, is_sharded, uses_bf16
 from retrace.core.errors import InputError
 from retrace.core.files import size
-from retrace.core.paths import CHECKPOINT, FACTS, checkpoint_facts, named_checkpoint
+from retrace.core.paths import CHECKPOINT, FACTS, PRETRAINED, checkpoint_facts, named_checkpoint
 from retrace.core.settings import Precision, build
 from retrace.estimates.architectures import described, find_model
 from retrace.estimates.memory import FLOAT, Load, Needs, pretraining_needs, update_needs
-from retrace.finetuning.method import PRETRAINED, Method, read_method
+from retrace.finetuning.method import Method, read_method
 from retrace.finetuning.run import adjusted
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.hub.pins import Pin, read_initial_checkpoint
 from retrace.models.heads import Head, read_config
 from retrace.pretraining.settings import PretrainSettings
-from retrace.results.grid import WEIGHTS, Cell, Grid
+from retrace.results.grid import WEIGHTS, Grid
 from retrace.tasks.question_answering.settings import AnswerSettings
 
 PRESETS = {
@@ -77,29 +77,25 @@ def require_room(params: Mapping[str, Any]) -> Iterator[str]:
     disk, free = _disk(runs), shutil.disk_usage(".").free
     largest = max(runs, key=lambda run: run.peak)
     available, whole, place = _memory()
-    yield f"needs: about {size(disk)} of disk for models and states; {size(free)} are free"
+    yield f"needs: about {size(disk)} of disk for models and states; {size(free)} is free"
     yield (
         f"needs: about {size(largest.peak)} of memory for the tensors of {largest.name} on one device; "
-        f"{size(available)} of {size(whole)} are free {place}"
+        f"{size(available)} of {size(whole)} is free {place}"
     )
-    is_shared = _is_fsdp() or bool(os.environ.get("RETRACE_LAUNCH"))  # then one device need not hold it all
+    is_shared = is_sharded() or bool(os.environ.get("RETRACE_LAUNCH"))  # then one device need not hold it all
     if largest.peak > whole and not is_shared:
         raise InputError(
             f"{largest.name}: it needs about {size(largest.peak)} of memory; {size(whole)} {place}; "
-            "RETRACE_MICRO_BATCH and RETRACE_ACTIVATION_CHECKPOINTING take less"
+            "set RETRACE_MICRO_BATCH or RETRACE_ACTIVATION_CHECKPOINTING to use less"
         )
     if disk > 2 * free:
-        raise InputError(f"{Path.cwd()}: the runs need about {size(disk)} of disk; {size(free)} are free")
+        raise InputError(f"{Path.cwd()}: the runs need about {size(disk)} of disk; {size(free)} is free")
 
 
 def planned_memory(params: Mapping[str, Any], name: str) -> int | None:
     """Bytes that the tensors of the run `name` take on each of its devices; None where there is no such run."""
     processes = int(os.environ.get("WORLD_SIZE", "1"))
-    return next((run.needs.memory(processes, _is_fsdp()) for run in _runs(params, processes, name)), None)
-
-
-def _is_fsdp() -> bool:
-    return os.environ.get("ACCELERATE_USE_FSDP", "").lower() == "true"
+    return next((run.needs.memory(processes, is_sharded()) for run in _runs(params, processes, name)), None)
 
 
 def _configs(params: Mapping[str, Any]) -> dict[str | None, PreTrainedConfig | None]:
@@ -128,7 +124,7 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
     """Pretraining, if there is any, and each fine-tuning run of a model of known size; or `only` the run of a name."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     bf16 = uses_bf16(build(Precision, params, "precision"), device)
-    attention = "sdpa" if device.type == "cuda" else "lean"
+    attention = attention_of(device)
     configs, grid = _configs(params), build(Grid, params, "finetune")
     own = configs.get(None)
     if own is not None and only in (None, PRETRAINING):
@@ -141,8 +137,7 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
         for label in grid.methods_of(task):
             method = read_method(params, label, task)
             config = configs[method.settings.checkpoint]
-            cells = [Cell(task, label, seed) for seed in grid.seeds]
-            cells = [cell for cell in cells if only in (None, cell.title)]
+            cells = [cell for cell in grid.cells_of(task) if cell.method == label and only in (None, cell.title)]
             if config is not None and cells:
                 settings = adjusted(build(kind, params, task), method.settings)
                 needs = _tuning_needs(settings, method, config, processes, bf16, attention)

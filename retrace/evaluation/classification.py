@@ -16,7 +16,6 @@ from typing import Literal, NamedTuple, Self, get_args
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
-from scipy.special import softmax
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix
@@ -24,7 +23,7 @@ from sklearn.metrics import confusion_matrix
 from retrace.datasets.examples import Example, read_classes, read_examples
 from retrace.datasets.splits import INSIDE, INSIDE_FIRST, UNSPACED, given_away
 from retrace.evaluation.metrics.calibration import reliability
-from retrace.evaluation.outcomes import Classified, ScoredTask, logits_of
+from retrace.evaluation.outcomes import Classified, ScoredTask, classified
 from retrace.evaluation.records import ClassBreakdown
 from retrace.statistics.intervals import ByClass, Resampled, Share
 from retrace.statistics.scales import Figure
@@ -182,9 +181,8 @@ class ClassificationTask(ScoredTask):
         return cls(read_classes(source, name), *(read_examples(source, name, part) for part in splits), drawn=drawn)
 
     def outcome(self, rows: pd.DataFrame) -> Classified:
-        """Predictions, one row per example in order → the class with the largest logit, in a tie the first."""
-        logits = logits_of(rows)
-        return Classified(self._classes, self._labels, logits.argmax(axis=1), softmax(logits, axis=1))
+        """Predictions, one row per example in order → the decided classes."""
+        return classified(rows, self._labels, self._classes)
 
     @cached_property
     def baselines(self) -> dict[str, Classified]:

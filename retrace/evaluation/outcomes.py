@@ -11,6 +11,7 @@ from typing import Any, ClassVar, get_type_hints
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 
 from retrace.core.settings import load_plugin
 from retrace.datasets.splits import keys_of, known_rows
@@ -111,6 +112,12 @@ def answered(
     abstained = values > threshold
     answers = tuple("" if absent else text for text, absent in zip(texts, abstained, strict=True))
     return Answered(golds, answers, texts, values, abstained=abstained)
+
+
+def classified(rows: pd.DataFrame, labels: np.ndarray, classes: tuple[str, ...]) -> Classified:
+    """The outcome of a classifier's predictions: the class with the largest logit, in a tie the first."""
+    logits = logits_of(rows)
+    return Classified(classes, labels, logits.argmax(axis=1), softmax(logits, axis=1))
 
 
 def sum_to_one(probabilities: np.ndarray) -> np.ndarray:

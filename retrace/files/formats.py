@@ -42,7 +42,7 @@ def read_rows(path: Path) -> Rows:
     """
     rows = list(read_records(path))
     if not rows:
-        raise InputError(f"{path}: no row in it")
+        raise InputError(f"{path}: it contains no row")
     return rows
 
 

@@ -19,6 +19,7 @@ from retrace.datasets.text import Records, Table, copied, text_cell
 from retrace.files.formats import label_of, read_records
 from retrace.files.settings import ClassificationSettings, TaskFiles
 
+MOST_NAMED = 10  # classes in a message
 _WHOLE = re.compile(r"-?[0-9]+\.0+")  # as pandas writes integers beside gaps
 
 
@@ -74,7 +75,7 @@ def read_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) -> 
     kept = {part: [row for row in found if row.label not in settings.drop] for part, found in rows.items()}
     for part, table in tables.items():
         if not kept[part]:
-            raise InputError(f"{table.name}: no example in it")
+            raise InputError(f"{table.name}: it contains no example")
     train = tables["train"].name
     classes = settings.classes or tuple(class_order(row.label for row in kept["train"]))
     if len(classes) < 2:
@@ -122,7 +123,11 @@ def _class_numbers(labels: Collection[str], classes: Sequence[str], key: str) ->
 
 def _example(row: LabelledRow, numbers: Mapping[str, int], classes: Sequence[str]) -> Example:
     if row.label not in numbers:
-        raise InputError(f"{row.where}: label {row.label!r} is not allowed; expected one of {', '.join(classes)}")
+        more = (
+            f" and {len(classes) - MOST_NAMED} more; is this the column of labels?" if len(classes) > MOST_NAMED else ""
+        )
+        known = ", ".join(classes[:MOST_NAMED]) + more
+        raise InputError(f"{row.where}: label {row.label!r} is not allowed; expected one of {known}")
     return Example(row.text, row.pair, numbers[row.label])
 
 

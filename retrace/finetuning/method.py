@@ -13,11 +13,10 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
-from retrace.core.paths import named_checkpoint
+from retrace.core.paths import PRETRAINED, named_checkpoint
 from retrace.finetuning.settings import MethodSettings, method_settings
 from retrace.models.heads import Head, in_body, make_model, read_config, read_model, set_dropout
 
-PRETRAINED = Path("models/pretrained")
 FILE = "trained.safetensors"  # the weights that a method trains, if not all
 SPREAD = 1e-2  # standard deviation of an adapter's initial weights, truncated at two of them (section 3.6 of the paper)
 

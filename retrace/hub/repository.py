@@ -153,7 +153,8 @@ def fetch(pin: Pin, kind: Kind, patterns: Sequence[str]) -> Path:
             f"{pin}: {wrong['path']} came with the {wrong['algorithm']} {wrong['actual']}, "
             f"expected {wrong['expected']}; it was removed, run again to fetch it anew"
         )
-    write_text(_stamp(folder, patterns), "")
+    with suppress(OSError):  # a cache that others share may be read-only; then it is verified every time
+        write_text(_stamp(folder, patterns), "")
     return folder
 
 

@@ -33,7 +33,7 @@ AttentionInterface.register("lean", lean_attention)
 AttentionMaskInterface.register("lean", lean_mask)
 AttentionMaskInterface.register("sdpa", sdpa_mask)
 
-_CLASSES = {
+AUTO_CLASSES = {
     "pairs": transformers.AutoModelForPreTraining,
     "classifier": transformers.AutoModelForSequenceClassification,
     "spans": transformers.AutoModelForQuestionAnswering,
@@ -100,7 +100,7 @@ def read_model(
         raise InputError(f"{folder}: {other_size[0]} has another size than config.json says")
     missing = sorted(key for key in report["missing_keys"] if in_body(model, key))
     if missing:
-        raise InputError(f"{folder}: the weights lack {missing[0]} and {len(missing) - 1} more of the model's body")
+        raise InputError(f"{folder}: weights of the model's body are missing: {missing[0]} ({len(missing)} in all)")
     new = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
     if head == "classifier" and any(key.startswith("classifier.") for key in new):
         _draw_classifier(model)
@@ -209,4 +209,4 @@ def _class(head: Head, config: PreTrainedConfig) -> Any:
     """The transformers class of a head; raises InputError where the family has no such head."""
     if head == "pairs":
         check_pairs(config.model_type)
-    return _CLASSES[objective_of(config) if head == "language_model" else head]
+    return AUTO_CLASSES[objective_of(config) if head == "language_model" else head]

@@ -165,7 +165,7 @@ def mean_loss(model: Answers, batches: Iterable[LabelledBatch], device: Device) 
             total, seen = total + loss, seen + batch.count
     summed, labels = device.all_reduce_sum([total.item(), seen])
     if not labels:
-        raise InputError("the validation text has no token to predict: the vocabulary has no word of it")
+        raise InputError("the validation text has no token to predict: the vocabulary has none of its words")
     return summed / labels, int(labels)
 
 

@@ -18,17 +18,13 @@ from retrace.core.errors import InputError
 from retrace.core.files import SUMS, write_json
 from retrace.finetuning.method import FILE
 from retrace.hub.pins import Pin
-from retrace.models.heads import Head, family_of, objective_of, read_config, read_model
+from retrace.models.heads import AUTO_CLASSES, Head, family_of, objective_of, read_config, read_model
 from retrace.publishing.load import BASE, DESCRIPTION, Tuning, read_tuned
 from retrace.tokens.tokenizer import copy_tokenizer
 
 UNSENT = shutil.ignore_patterns(SUMS)  # checksums of the folder as it was trained
 Library = Literal["transformers", "peft", "retrace"]
 Lines = tuple[str, str, str]  # of Python, which define a `model` and a `tokenizer`
-AUTO_CLASSES = {
-    "classifier": "AutoModelForSequenceClassification", "spans": "AutoModelForQuestionAnswering",
-    "masked": "AutoModelForMaskedLM", "causal": "AutoModelForCausalLM",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -110,7 +106,7 @@ def _write_adapter(tuning: Tuning, model: PreTrainedModel, pretrained: Path, add
         "key_mapping": getattr(family_of(read_config(pretrained)), "KEY_MAPPING", {}).get(tuning.head),
     }
     options = ", ".join(f"{name}={value!r}" for name, value in given.items() if value)
-    auto, at_branch = AUTO_CLASSES[use], {"revision": address.branch}
+    auto, at_branch = AUTO_CLASSES[use].__name__, {"revision": address.branch}
     revision = f", adapter_kwargs={at_branch!r}" if address.branch else ""
     return (
         f"from transformers import {auto}, AutoTokenizer",
@@ -133,7 +129,7 @@ def _write_own(tuning: Tuning, tuned: Path, pretrained: Path, address: Address, 
 
 
 def _whole_lines(use: str, address: Address) -> Lines:
-    auto = AUTO_CLASSES[use]
+    auto = AUTO_CLASSES[use].__name__
     return (
         f"from transformers import {auto}, AutoTokenizer",
         f"tokenizer = {address.call('AutoTokenizer.from_pretrained')}",

@@ -13,12 +13,12 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
-from retrace.core.paths import card_path, checkpoint_facts, on_test, source_folder
+from retrace.core.paths import PRETRAINED, card_path, checkpoint_facts, on_test, source_folder
 from retrace.core.records import RunRecord
 from retrace.core.settings import build, values_of
 from retrace.evaluation.assessment import SCRATCH
 from retrace.evaluation.records import DETAILS, Details, MethodDetails, SeedDetails, TaskDetails
-from retrace.finetuning.method import PRETRAINED, read_method
+from retrace.finetuning.method import read_method
 from retrace.finetuning.settings import FineTuneSettings, entry_in_force
 from retrace.hub.pins import Pin
 from retrace.hub.settings import HubSettings, HubTaskSettings, HubText
@@ -81,9 +81,20 @@ class Trained:
         self.base = self.method.base if self.method else PRETRAINED  # the folder that its training started from
         self.is_random = bool(self.method and self.method.file == SCRATCH)
         self.is_own = self.base == PRETRAINED and not self.is_random  # pretrained here
-        texts = params["tokenizer"].get("train_on", ["text"]) if self.is_own else []
+        is_pretrained = self.is_own and params["pretrain"]["epochs"] != 0
+        texts = params["tokenizer"].get("train_on", ["text"]) if is_pretrained else []
         # The data that it was trained on here, that of its task last.
         self.data = [*(name for name in texts if not cell or name != cell.task), *([cell.task] if cell else [])]
+
+    @property
+    def tokenizer_saw_more(self) -> bool:
+        """Whether the tokenizer read other texts than those that the model was trained on."""
+        return not set(self.params["tokenizer"].get("train_on", ["text"])) <= set(self.data)
+
+    @property
+    def has_own_task(self) -> bool:
+        """Whether it was tuned on a task that `data` of params.yaml does not come with."""
+        return self.cell is not None and self.cell.task not in ("sst2", "squad")
 
     @cached_property
     def details(self) -> Details | None:
@@ -162,7 +173,7 @@ class Trained:
         """Run, versions and settings; settings by their keys in params.yaml."""
         cell, params = self.cell, self.params
         run = RunRecord.read((RUNS / (cell.path if cell else "pretrain")).with_suffix(".json"))
-        versions = run.origin.versions if run.origin else {}
+        versions = run.origin.versions
         made: dict[str, Any] = {"git commit": commit} | {name: versions[name] for name in LIBRARIES if name in versions}
         made |= {name.replace("_", " "): getattr(run, name) for name in ("updates", "parameters", "trained_parameters")}
         made |= {"device": run.device, "precision in force": run.precision}

@@ -90,6 +90,13 @@ def points(figure: Figure) -> str:
     return " points" if figure.scale in SHARES else ""
 
 
+def count_text(number: int) -> str:
+    """A number of parameters or tokens: 12.34 M."""
+    if number >= 1e9:
+        return f"{number / 1e9:.2f} B"
+    return f"{number / 1e6:.2f} M" if number >= 1e6 else f"{number:,}"
+
+
 def p_text(p: float | None) -> str:
     """A p value; a small one as a bound."""
     return "below 0.0001" if p is not None and p < 0.0001 else figure_text(p, 4)

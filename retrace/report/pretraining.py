@@ -10,7 +10,7 @@ from retrace.core.records import RunRecord
 from retrace.perplexity.measures import UNITS, PerplexityFigures, PerplexityReport
 from retrace.report import svg
 from retrace.report.blocks import Cell, Fold, Panel, Panels, Section, Table, figure_text
-from retrace.report.names import KINDS, shown, with_unit
+from retrace.report.names import KINDS, count_text, shown, with_unit
 from retrace.report.results import Curve, curve_of, thinned
 from retrace.report.summary import flag_lines, perplexity_flags
 from retrace.report.svg import Axes
@@ -125,4 +125,4 @@ def _perplexity(loss: float) -> str:
 
 
 def _tokens(count: float) -> str:
-    return f"{count / 1e9:.2f} B tokens" if count >= 1e9 else f"{count / 1e6:.2f} M tokens" if count else "0 tokens"
+    return f"{count_text(int(count))} tokens"

@@ -14,7 +14,7 @@ from retrace.core.settings import build
 from retrace.evaluation.records import BaselineDetails, Details, GroupDetails, MethodDetails, TaskDetails
 from retrace.report.names import digits_of, noun_of, shown, shown_factor, shown_signed, title_of
 from retrace.report.page import REPORTS
-from retrace.results.grid import PREDICTIONS, Cell, Grid, Kind
+from retrace.results.grid import PREDICTIONS, Grid, Kind
 from retrace.results.predictions import read_updates
 from retrace.statistics.comparisons import DIFFER, MODELS_TIE, TIE
 from retrace.statistics.scales import Figure
@@ -182,7 +182,7 @@ def read_tasks(details: Details, params: Mapping[str, Any], with_curves: bool = 
         curve, updates = None, {}
         if with_curves and own == name:
             curve = read_curve(f"tasks/{own}")
-            cells = [Cell(own, method, seed) for method in grid.methods_of(own) for seed in grid.seeds]
+            cells = grid.cells_of(own)
             updates = {(cell.method, str(cell.seed)): read_updates(PREDICTIONS / cell.path) for cell in cells}
         tasks.append(Task(name, grid.kind_of(own), found, places, curve, updates))
     return tasks

@@ -166,14 +166,14 @@ def read_pinned(params: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
     Methods that are no longer listed are left out, though DVC keeps their pins.
     """
-    cells = tuple(build(Grid, params, "finetune").cells)
+    cells = {cell.path for cell in build(Grid, params, "finetune").cells}
     locks = [YAML(typ="safe").load(path)["stages"] for path in LOCKFILES if path.is_file()]
     stages = {name: of for lock in locks for name, of in lock.items() if name != "report"}
     return sorted(
         (out["path"], out["md5"], f"{out['size']:,}")
         for name, of in stages.items()
         for out in of.get("outs", ())
-        if not name.startswith("finetune") or out["path"].removesuffix(".json").endswith(cells)
+        if not name.startswith("finetune") or Path(*Path(out["path"]).with_suffix("").parts[-3:]) in cells
     )
 
 
@@ -184,7 +184,8 @@ def commit_text(origin: Origin) -> str:
 
 def read_runs(params: Mapping[str, Any]) -> dict[str, RunRecord]:
     """Time and memory of pretraining and of each cell of the grid, by name."""
-    listed = sorted(map(Path, build(Grid, params, "finetune").cells))  # DVC leaves the files of other methods there
+    # Not all files in the folder, as DVC leaves those of other methods there.
+    listed = sorted(cell.path for cell in build(Grid, params, "finetune").cells)
     paths = {name: RUNS / f"{name}.json" for name in (Path("pretrain"), *listed)}
     return {" ".join(name.parts): RunRecord.read(path) for name, path in paths.items() if path.is_file()}
 

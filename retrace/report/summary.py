@@ -17,7 +17,7 @@ from retrace.evaluation.records import Details
 from retrace.perplexity.measures import LANGUAGE_MODEL, PerplexityReport
 from retrace.report import svg
 from retrace.report.blocks import NOTHING, Cell, Panel, Panels, Section, Table, figure_text
-from retrace.report.names import baseline_name, listed, method_name, points, shown, shown_signed, title_of
+from retrace.report.names import baseline_name, count_text, listed, method_name, points, shown, shown_signed, title_of
 from retrace.report.results import Score, Task, most_seeds
 from retrace.report.runs import commit_text, duration
 from retrace.report.svg import Axes
@@ -25,15 +25,15 @@ from retrace.statistics.scales import Legend, Shortfall
 
 FULL, SCRATCH, CHEAP = "full", "scratch", ("lora", "adapter")
 DATA = "data"  # has flags of its own, as methods and the language model have
-MOST_FLAGS = 10  # in the last line of a run's output
+MOST_FLAGS = 10  # in the last lines of a run's output
 ROW = 28  # px, a line of a ranking
 MEANINGS = {
     "not_above_tfidf": "Not shown to be better than a bag of words (tf-idf), which knows no word order.",
     "not_above_majority": "Not shown to be better than always naming the most frequent class.",
     "not_above_no_answer": "Not shown to be better than never answering.",
-    "not_above_word_overlap": "Not shown to be better than the sentence with most words of the question.",
-    "not_above_before_training": "Fine-tuning has not moved the score by more than chance could.",
-    "not_above_scratch": "Pretraining has not been shown to help this method: random weights do as well.",
+    "not_above_word_overlap": "Not shown to be better than the sentence that shares most words with the question.",
+    "not_above_before_training": "Not shown to be better than the same model before fine-tuning.",
+    "not_above_scratch": "Not shown to be better than fine-tuning from random weights.",
     "one_class_only": "The model predicts the same class for every example.",
     "test_in_training": "Some of these examples are in the training data word for word, so scores may be too high.",
 }
@@ -53,7 +53,7 @@ def verdict(tasks: Sequence[Task], perplexity: PerplexityReport | None, shares: 
 
 def _worth(tasks: Sequence[Task]) -> str:
     """Full fine-tuning from the pretrained weights against full fine-tuning from random ones."""
-    gains, nothing = [], []
+    gains, losses, nothing = [], [], []
     for task in tasks:
         gain = task.difference(FULL, SCRATCH)
         if gain and task.sign * gain.value > 0 and not gain.is_tie:
@@ -61,8 +61,9 @@ def _worth(tasks: Sequence[Task]) -> str:
             worth = f"**{gain.text}{points(task.legend)}**"
             gains.append(f"{worth} of {task.legend.name} on {task.noun} ({full} against {scratch} from scratch)")
         elif gain:
-            nothing.append(f"{task.noun} ({gain.text}, {' to '.join(gain.ends)})")
+            (nothing if gain.is_tie else losses).append(f"{task.noun} ({gain.text}, {' to '.join(gain.ends)})")
     parts = [f"Pretraining is worth {listed(gains)}."] if gains else []
+    parts += [f"Pretraining makes the model **worse** on {listed(losses)}."] if losses else []
     parts += [f"Pretraining shows **no significant gain** on {listed(nothing, 'or')}."] if nothing else []
     return " ".join(parts)
 
@@ -132,14 +133,12 @@ def run_facts(params: Mapping[str, Any], runs: Mapping[str, RunRecord], paramete
     shape = f"{params['family']}, {model['layers']} layers of {model['hidden_size']}"
     facts = {} if model.get("checkpoint") else {"Model": shape}
     facts |= {
-        "Parameters": _count(parameters), "Tokens seen": _count(first.tokens),
+        "Parameters": count_text(parameters), "Tokens seen": count_text(first.tokens),
         "Seeds": str(len(params["finetune"]["seeds"])),
         "Training": duration(sum(run.seconds for run in runs.values())),
         "Precision": f"{first.precision}, {first.processes} process{'es' if first.processes > 1 else ''}",
     }  # fmt: skip
-    if first.origin:
-        facts |= {"Machine": first.origin.machine, "Commit": commit_text(first.origin), "Date": first.origin.date}
-    return facts
+    return facts | {"Machine": first.origin.machine, "Commit": commit_text(first.origin), "Date": first.origin.date}
 
 
 class Found(NamedTuple):
@@ -197,14 +196,14 @@ def _said(found: Found) -> str:
     return f"{said}; difference {difference} (95% interval {low} to {high}) {of.note}".strip()
 
 
-def flags_line(flags: Sequence[Found]) -> str:
-    """All flags, or the first of many, in one line."""
+def flags_text(flags: Sequence[Found]) -> str:
+    """How many flags there are, and all of them or the first of many, a line each."""
     if not flags:
         return "flags: none"
     lines = flag_lines(flags)
     if len(flags) > MOST_FLAGS:
-        lines[MOST_FLAGS:] = [f"and {len(flags) - MOST_FLAGS} more, which the report says"]
-    return f"flags: {len(flags)}: {'; '.join(lines)}"
+        lines[MOST_FLAGS:] = [f"{len(flags) - MOST_FLAGS} more in the report"]
+    return "\n  ".join([f"flags: {len(flags)}", *lines])
 
 
 def flag_lines(flags: Sequence[Found]) -> list[str]:
@@ -218,12 +217,6 @@ def _plain(flag: str) -> str:
 
 def _name(who: str) -> str:
     return f"the {who}" if who in (DATA, LANGUAGE_MODEL) else method_name(who)
-
-
-def _count(number: int) -> str:
-    if number >= 1e9:
-        return f"{number / 1e9:.2f} B"
-    return f"{number / 1e6:.2f} M" if number >= 1e6 else f"{number:,}"
 
 
 def summary_sections(

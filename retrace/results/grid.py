@@ -68,12 +68,9 @@ class Grid(Section):
         return (*self.tasks, *(self.questions if self.squad_methods else ()))
 
     @property
-    def cells(self) -> set[str]:
-        """The path of each cell, as text: task/method/seed."""
-        return {
-            f"{task}/{method}/{seed}"
-            for task in self.all_tasks for method in self.methods_of(task) for seed in self.seeds
-        }  # fmt: skip
+    def cells(self) -> list[Cell]:
+        """Every cell."""
+        return [cell for task in self.all_tasks for cell in self.cells_of(task)]
 
     @property
     def every_method(self) -> Names:
@@ -87,3 +84,7 @@ class Grid(Section):
     def methods_of(self, task: str) -> Names:
         """The methods that a task is fine-tuned with."""
         return self.squad_methods if task in self.questions else self.methods
+
+    def cells_of(self, task: str) -> list[Cell]:
+        """The cells of a task, method by method."""
+        return [Cell(task, method, seed) for method in self.methods_of(task) for seed in self.seeds]

@@ -67,6 +67,7 @@ class Review:
     flags: Sequence[Moved]  # how many seeds have each
     params: Sequence[Moved]
     runs: Sequence[Moved]
+    is_stale: bool = False  # whether dvc repro has not run since something changed
 
     @property
     def has_failed(self) -> bool:
@@ -85,7 +86,7 @@ def review(old: Revision, new: Revision) -> Review:
     changes = list(_Judge(old, new).changes(differing)) if differing else []
     flags = sorted(_moved(before.flags, after.flags, 0), key=lambda moved: moved.name)
     params = _moved(flat(old.params), flat(new.params), NOTHING) if old.params else []
-    return Review(len(both), changes, [*_notes(old, new)], flags, params, [*_runs(old, new)])
+    return Review(len(both), changes, [*_notes(old, new)], flags, params, [*_runs(old, new)], bool(new.stale_stages))
 
 
 def signed(what: Figure, *differences: float) -> str:
@@ -108,15 +109,13 @@ class _Judge:
             places = list(group)
             paired = {} if is_baseline else self._paired(of, who, [place.figure for place in places])
             for place in places:
+                if place.figure == FIGURE and self._have_other_tokens(of):
+                    yield self._of_other_tokens(place)
+                    continue
                 found = paired.get(place.figure) if paired else None
                 how = "of the same seeds, paired" if found else "by the spread over seeds"
                 how += ", and over examples, as these are not the same" if paired is None else ""
-                change = self._change(place, found or self._by_spread(place, paired is not None), how)
-                if place.figure == FIGURE and self._have_other_tokens(of, who):
-                    change = replace(
-                        change, counts=False, why="of other tokens, so perplexities per token do not compare"
-                    )
-                yield change
+                yield self._change(place, found or self._by_spread(place, paired is not None), how)
 
     def _paired(self, task: str, method: str, figures: Sequence[str]) -> Mapping[str, Difference] | None:
         """Differences on the same examples by figure; None where the examples are known to differ."""
@@ -127,15 +126,28 @@ class _Judge:
             return {} if found is None else {FIGURE: found}
         return paired_differences(task, method, figures, self._sides, self._params) if self._has_same_seeds else {}
 
-    def _have_other_tokens(self, split: str, measure: str) -> bool:
+    def _have_other_tokens(self, split: str) -> bool:
         from retrace.review.pairs import have_other_tokens  # here, as it takes a second to import
 
-        return have_other_tokens(split, measure, self._sides)
+        return have_other_tokens(split, self._sides)
+
+    def _of_other_tokens(self, place: Place) -> Change:
+        """The change of a perplexity whose tokens differ, per token of the base; a unigram model's is not compared."""
+        from retrace.review.pairs import on_base_tokens  # here, as it takes a second to import
+
+        found = on_base_tokens(place.of, place.who, self._sides, self._params)
+        if found is None:
+            change = self._change(place, None, "")
+            return replace(change, counts=False, is_far=False, why="not compared, as its tokens are others")
+        values, paired = found
+        change = self._change(place, paired, "", values)
+        return replace(change, why=f"per token of the base, as the tokens are others; {change.why}")
 
     def _by_spread(self, place: Place, has_same_examples: bool) -> Difference | None:
         """The difference by the pooled variance over seeds (Student's t for two samples, of which one may have one).
 
-        Different examples add their own, by the intervals over them. None where no two seeds differ.
+        Different examples add their own, by the intervals over them. None where no two seeds differ, or where the
+        examples differ and the figure has no interval over them.
         """
         if place.is_baseline:
             return None
@@ -151,14 +163,17 @@ class _Judge:
             if ends:
                 low, high = (ends.get(f"{end}_examples", ends[end]) for end in ("low", "high"))
                 of_examples = math.hypot(of_examples, (high - low) / (2 * Z))
-        if not squares:
+        if not squares or not (has_same_examples or of_examples):
             return None
         error = math.sqrt(squares / freedom * sum(1 / count for count in counts))
         old, new = (side.headlines.figures[place] for side in self._sides)
         return Difference(new - old, of_examples, error, freedom)
 
-    def _change(self, place: Place, found: Difference | None, how: str) -> Change:
-        old, new = (side.headlines.figures[place] for side in self._sides)
+    def _change(
+        self, place: Place, found: Difference | None, how: str, values: Sequence[float] | None = None
+    ) -> Change:
+        """Whether a difference counts; `values` stand for the headline figures where these are of other tokens."""
+        old, new = values or [side.headlines.figures[place] for side in self._sides]
         unknown = Figure("score", "neither", place.figure.replace("_", " "))  # of a metric that is no longer listed
         what = self._legend(place.of).get(place.figure, unknown)
         limit = self._tolerance.of(what, old)
@@ -189,7 +204,7 @@ class _Judge:
 def _notes(old: Revision, new: Revision) -> Iterator[str]:
     before, after = old.headlines, new.headlines
     if not after.figures:
-        yield "there are no metrics here: dvc repro makes them"
+        yield "there are no metrics here yet; run dvc repro"
     elif not before.figures:
         yield "the base has no metrics that this version of Retrace reads"
     elif not before.figures.keys() & after.figures.keys():

@@ -8,16 +8,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from scipy.special import softmax
 
 from retrace.core.errors import InputError
 from retrace.core.paths import ON_TEST, questions_path, source_folder
 from retrace.datasets.squad import read_questions
-from retrace.evaluation.outcomes import Answered, Classified, Scoring, logits_of
+from retrace.evaluation.outcomes import Answered, Classified, Scoring, classified, logits_of
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.settings import EvaluateParams
 from retrace.perplexity.measures import DOCUMENTS, Measured, are_same_documents, read_documents, resampled
-from retrace.results.grid import PREDICTIONS, Kind
+from retrace.results.grid import PREDICTIONS, Cell, Kind
 from retrace.results.predictions import kept_epoch, read_epochs, read_tested
 from retrace.review.revision import FIGURE, Revision
 from retrace.statistics.comparisons import Difference, difference
@@ -33,7 +32,7 @@ def paired_differences(
     """
     own = task.removesuffix(ON_TEST)
     kind, settings = params.finetune.kind_of(own), params.metrics
-    folders = [PREDICTIONS / own / method / str(seed) for seed in params.finetune.seeds]
+    folders = [PREDICTIONS / Cell(own, method, seed).path for seed in params.finetune.seeds]
     outcomes = [_outcome(task, kind, side, folder) for side in sides for folder in folders]
     found = [of for of in outcomes if of is not None]
     if any(_asked(of) != _asked(found[0]) for of in found):
@@ -55,21 +54,47 @@ def paired_perplexity(split: str, measure: str, sides: Sequence[Revision], param
     old, new = (_documents(side).get((split, measure)) for side in sides)
     if old is None or new is None or not are_same_documents(old, new):
         return None
-    settings, count = params.metrics, int((old[0].scored > 0).sum())
-    figures = {"old": resampled(*old), "new": resampled(*new)}
-    drawn = resample(figures, len(old[0].sums), settings.bootstrap_samples, settings.seed)
-    perplexities = [np.exp(of["perplexity_per_token"]) for of in drawn.values()]
+    return _paired("perplexity_per_token", 1.0, (old, new), params)
+
+
+def have_other_tokens(split: str, sides: Sequence[Revision]) -> bool:
+    """Whether the losses of a split are known to be of other tokens, so that those per token cannot be compared."""
+    old, new = (_documents(side) for side in sides)
+    both = [key for key in old if key in new and key[0] == split]
+    return any(not np.array_equal(old[key][1].tokens, new[key][1].tokens) for key in both)
+
+
+def on_base_tokens(
+    split: str, measure: str, sides: Sequence[Revision], params: EvaluateParams
+) -> tuple[list[float], Difference | None] | None:
+    """Both perplexities per token of the first revision, by the loss per byte: for other tokens of the same text.
+
+    Also their difference where the documents are the same, as far as their numbers of bytes tell. None where the
+    losses of the documents are not available.
+    """
+    old, new = (_documents(side).get((split, measure)) for side in sides)
+    if old is None or new is None:
+        return None
+    bytes_per_token = float(old[1].bytes.sum() / old[1].tokens.sum())
+    values = [_perplexity("bits_per_byte", bytes_per_token, of) for of in (old, new)]
+    are_same = np.array_equal(old[1].bytes, new[1].bytes)
+    return values, _paired("bits_per_byte", bytes_per_token, (old, new), params) if are_same else None
+
+
+def _paired(unit: str, factor: float, both: tuple[Measured, Measured], params: EvaluateParams) -> Difference | None:
+    """The difference of perplexities, exp of `factor` times the loss per unit, on the same documents; None of one."""
+    settings, count = params.metrics, min(int((losses.scored > 0).sum()) for losses, _ in both)
+    figures = {str(place): resampled(*of) for place, of in enumerate(both)}
+    drawn = resample(figures, len(both[0][0].sums), settings.bootstrap_samples, settings.seed)
     before, after = (
-        Scored({FIGURE: math.exp(losses.mean)}, {FIGURE: of}, examples={FIGURE: count})
-        for (losses, _), of in zip((old, new), perplexities, strict=True)
+        Scored({FIGURE: _perplexity(unit, factor, of)}, {FIGURE: np.exp(factor * nats[unit])}, examples={FIGURE: count})
+        for of, nats in zip(both, drawn.values(), strict=True)
     )
     return difference(FIGURE, [after], [before], are_paired=True) if count > 1 else None
 
 
-def have_other_tokens(split: str, measure: str, sides: Sequence[Revision]) -> bool:
-    """Whether the losses are of other tokens, so that perplexities per token cannot be compared."""
-    old, new = (_documents(side).get((split, measure)) for side in sides)
-    return old is not None and new is not None and not np.array_equal(old[1].tokens, new[1].tokens)
+def _perplexity(unit: str, factor: float, of: Measured) -> float:
+    return math.exp(factor * float(resampled(*of)(np.ones((1, len(of[0].sums))))[unit][0]))
 
 
 @cache
@@ -91,9 +116,8 @@ def _outcome(task: str, kind: Kind, revision: Revision, folder: Path) -> Classif
         except (InputError, OSError, KeyError, ValueError):
             return None
         if kind == "classification":
-            logits = logits_of(rows)
-            classes = tuple(map(str, range(logits.shape[1])))
-            return Classified(classes, rows["label"].to_numpy(), logits.argmax(axis=1), softmax(logits, axis=1))
+            classes = tuple(map(str, range(logits_of(rows).shape[1])))
+            return classified(rows, rows["label"].to_numpy(), classes)
         part, source = "test" if is_test else "dev", source_folder(str(revision.params.get("data")))
         content = revision.read(questions_path(source, part, task.removesuffix(ON_TEST)))
         if content is None:

@@ -96,9 +96,10 @@ class Revision:
     def stale_stages(self) -> list[str]:
         """The stages of the working tree that have to run again; a commit is taken as it is."""
         try:
-            return [] if self._commit else sorted(self._files.repo.status())
+            changed = [] if self._commit else sorted(self._files.repo.status())
         except DvcException:
             return []
+        return [name for name in changed if not name.endswith(".dvc")]  # which are files that `dvc add` tracks
 
     def read(self, path: Path) -> bytes | None:
         """The content of a file, if available."""

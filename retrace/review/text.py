@@ -32,6 +32,11 @@ def verdict(review: Review) -> str:
     """The result in one sentence."""
     if not review.compared:
         return f"not compared: {review.notes[0]}"
+    said = _verdict(review)
+    return f"out of date, as dvc repro has not run since a change; before it: {said}" if review.is_stale else said
+
+
+def _verdict(review: Review) -> str:
     judged = [change for change in review.changes if change.counts and change.place.figure not in BESIDE]
     better, worse = (_names([change for change in judged if change.direction == way]) for way in ("better", "worse"))
     if better and worse:
@@ -39,11 +44,11 @@ def verdict(review: Review) -> str:
     if worse:
         return f"worse: {worse}"
     if better:
-        return f"better: {better}, outside the noise; nothing got worse"
+        return f"better: {better}, beyond the noise; no figure that models are judged by got worse"
     if not review.changes:
         return f"no change: all {review.compared} figures are the same"
     differ = f"{len(review.changes)} of {review.compared} figures differ"
-    return f"within noise: {differ}, no headline figure by more than noise"
+    return f"within noise: {differ}, none that models are judged by beyond the noise"
 
 
 def _names(changes: Sequence[Change]) -> str:

@@ -14,11 +14,10 @@ from aiohttp import web
 from markupsafe import Markup
 
 from retrace.core.errors import InputError
-from retrace.core.paths import questions_path, source_folder
+from retrace.core.paths import PRETRAINED, questions_path, source_folder
 from retrace.core.settings import DataSource, build
 from retrace.datasets.examples import read_examples
 from retrace.datasets.squad import read_questions
-from retrace.finetuning.method import PRETRAINED
 from retrace.publishing.load import RUN_FIRST
 from retrace.report.names import method_name, title_of
 from retrace.report.page import make_environment, packaged, source_hash

@@ -11,11 +11,11 @@ from torch import nn
 
 from retrace.compute.device import open_device
 from retrace.core.errors import InputError
-from retrace.core.paths import source_folder
+from retrace.core.paths import PRETRAINED, source_folder
 from retrace.core.settings import DataSource, Precision, build
 from retrace.datasets.examples import Example
 from retrace.datasets.squad import Question
-from retrace.finetuning.method import PRETRAINED, read_method
+from retrace.finetuning.method import read_method
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import Row, predict
 from retrace.models.heads import longest_input, read_config

@@ -7,14 +7,14 @@ is called better.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 from scipy.special import ndtri
 
-from retrace.statistics.intervals import ANYWHERE, Scored, held, student, widening
-from retrace.statistics.scales import SCALES, Better, Comparison, Flags, Interval, Legend, Shortfall
+from retrace.statistics.intervals import ANYWHERE, Scored, held, student
+from retrace.statistics.scales import Better, Comparison, Flags, Interval, Legend, Shortfall
 
 ALPHA = 0.05
 ROUNDING = 1e-12  # relative; a smaller difference counts as 0
@@ -33,16 +33,21 @@ class Difference:
     of_seeds: float = 0.0  # 0 where either has one seed
     freedom: float = math.inf  # degrees of freedom of `of_seeds`
     is_of_models: bool = False  # rather than of methods, as either has one seed
+    examples: int = 0  # behind `of_examples`; 0 where their number is not known
+    ends: tuple[float, float] = ANYWHERE  # of the figure's scale
 
     def reach(self, p: float = ALPHA) -> float:
-        """Half the width of the interval of level 1 - p: normal for examples, Student's for seeds, added in squares."""
+        """Half the width of the interval of level 1 - p, Student's t for examples and for seeds, added in squares."""
+        examples = student(self.examples - 1, p) if self.examples > 1 else -float(ndtri(p / 2))
         seeds = student(self.freedom, p) * self.of_seeds if self.of_seeds else 0.0
-        return math.hypot(float(ndtri(p / 2)) * self.of_examples, seeds)
+        return math.hypot(examples * self.of_examples, seeds)
 
     @property
     def interval(self) -> Interval:
-        """95%."""
-        return {"low": self.value - self.reach(), "high": self.value + self.reach()}
+        """95%, as far as the scale goes."""
+        low, high = self.ends
+        found = {"low": self.value - self.reach(), "high": self.value + self.reach()}
+        return held(self.value, found, (low - high, high - low))
 
     @property
     def p(self) -> float:
@@ -60,9 +65,13 @@ class Difference:
             return SMALLEST_P
         return math.exp(float(brentq(beyond, smallest, 0.0, xtol=1e-13)))  # pyright: ignore[reportArgumentType]
 
-    def detectable(self, tests: int = 1) -> float:
-        """The true difference that is found with a power of 80%, by two-sided tests at 5% in all (Bonferroni)."""
-        return self.reach(ALPHA / tests) + self.reach(2 * (1 - POWER))
+    def detectable(self, tests: int = 1) -> float | None:
+        """The true difference that is found with a power of 80%, by two-sided tests at 5% in all (Bonferroni).
+
+        None if it is larger than the scale.
+        """
+        found = self.reach(ALPHA / tests) + self.reach(2 * (1 - POWER))
+        return found if found <= self.ends[1] - self.ends[0] else None
 
 
 def compare(methods: Mapping[str, Sequence[Scored]], legend: Legend) -> list[Comparison]:
@@ -76,10 +85,8 @@ def compare(methods: Mapping[str, Sequence[Scored]], legend: Legend) -> list[Com
         for (pair, of), (test, p), p_corrected in zip(pairs.items(), tests, corrected, strict=True):
             verdict = _verdict(*pair, of, p_corrected < ALPHA, legend[figure].better)
             kind = "models" if of.is_of_models else "methods"
-            low, high = SCALES[legend[figure].scale].ends
-            interval = held(of.value, of.interval, (low - high, high - low))
             found.append(
-                Comparison(figure, *pair, kind, of.value, **interval, test=test, p=p, p_corrected=p_corrected,
+                Comparison(figure, *pair, kind, of.value, **of.interval, test=test, p=p, p_corrected=p_corrected,
                            verdict=verdict, detectable=of.detectable(len(pairs)))
             )  # fmt: skip
     return found
@@ -101,12 +108,15 @@ def difference(
         value = 0.0
     examples = min(seed.examples_of(figure) for seed in (*first, *second))
     spread = float(np.nanstd(drawn[0] - drawn[1], ddof=1))  # a figure may be NaN in some resamples
-    of_examples = max(spread * widening(examples), _least(figure, value, examples, first, second))
-    if min(map(len, sides)) < 2:
-        return Difference(value, of_examples, is_of_models=True)
+    bias = math.sqrt(examples / (examples - 1)) if examples > 1 else 1.0  # resamples vary by the variance over N
+    of_examples = max(spread * bias, _least(figure, value, examples, first, second))
+    ends = first[0].ends.get(figure, ANYWHERE)
+    found = Difference(value, of_examples, is_of_models=min(map(len, sides)) < 2, examples=examples, ends=ends)
+    if found.is_of_models:
+        return found
     if are_paired:
         gaps = sides[0] - sides[1]
-        return Difference(value, of_examples, float(gaps.std(ddof=1)) / math.sqrt(len(gaps)), len(gaps) - 1.0)
+        return replace(found, of_seeds=float(gaps.std(ddof=1)) / math.sqrt(len(gaps)), freedom=len(gaps) - 1.0)
     free = np.array([len(side) - 1 for side in sides])
     variances = np.array([side.var(ddof=1) for side in sides])
     if are_alike:
@@ -114,10 +124,10 @@ def difference(
     of_means = variances / (free + 1)
     whole = float(of_means.sum())
     if whole == 0:
-        return Difference(value, of_examples)
+        return found
     shares = of_means / of_means.max()  # the squares of variances may be too small for a number
     freedom = free.sum() if are_alike else shares.sum() ** 2 / (shares**2 / free).sum()  # Welch 1947
-    return Difference(value, of_examples, math.sqrt(whole), float(freedom))
+    return replace(found, of_seeds=math.sqrt(whole), freedom=float(freedom))
 
 
 def mcnemar(first: np.ndarray, second: np.ndarray) -> float:

@@ -194,7 +194,7 @@ def intervals(seeds: Sequence[Scored]) -> dict[str, Interval]:
     for name in seeds[0].drawn:
         by_seed, ends = [seed.figures[name] for seed in seeds], seeds[0].ends.get(name, ANYWHERE)
         value, drawn = float(np.mean(by_seed)), np.mean([seed.drawn[name] for seed in seeds], axis=0)
-        examples = seeds[0].examples.get(name, 0)
+        examples = min(seed.examples.get(name, 0) for seed in seeds)
         if examples > 1 and all(name in seed.by_class for seed in seeds):
             classes = [seed.by_class[name] for seed in seeds]
             of_examples = with_classes(value, centred_interval(value, drawn, examples, ends), classes, ends)

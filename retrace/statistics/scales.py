@@ -95,7 +95,8 @@ class Comparison:
     p: float  # of no difference, two-sided
     p_corrected: float  # by Holm, for all pairs of this figure
     verdict: str  # the better method, or a tie; from one seed, whether these models differ
-    detectable: float  # the smallest true difference that would be shown with a power of 80%, with all pairs tested
+    # The smallest true difference that would be shown with a power of 80%, all pairs tested; None: none on this scale.
+    detectable: float | None
 
 
 def factor(given: str, wanted: str) -> float:

@@ -29,13 +29,13 @@ from typing import Any, Self
 import pandas as pd
 
 from retrace.core.errors import InputError
-from retrace.core.paths import on_test
+from retrace.core.paths import PRETRAINED, on_test
 from retrace.core.records import RunRecord
 from retrace.core.settings import build, plugin_names
 from retrace.estimates.architectures import HEADS, closed_form, count_parameters, find_preset, sums
 from retrace.estimates.memory import UNIT, example_memory
 from retrace.evaluation.records import DETAILS, Details, Figures
-from retrace.finetuning.method import PRETRAINED, Method, read_method
+from retrace.finetuning.method import Method, read_method
 from retrace.finetuning.settings import METHODS
 from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.perplexity.measures import UNITS, PerplexityReport

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from retrace.core.files import read_json
-from retrace.core.paths import checkpoint_facts, named_checkpoint, source_folder
+from retrace.core.paths import PRETRAINED, checkpoint_facts, named_checkpoint, source_folder
 from retrace.core.settings import build
 from retrace.core.weights import parameters_by_module
 from retrace.evaluation.flags import figure_flags
-from retrace.finetuning.method import PRETRAINED
 from retrace.report.blocks import NOTHING, Cell, Fold, Panels, Section, Table
 from retrace.report.browser import predictions_section
 from retrace.report.pretraining import perplexity_by_epoch, pretraining_section

@@ -223,7 +223,7 @@ def _read_origin(study: str, command: str, folder: Path) -> RunOrigin:
     origin = RunOrigin.read(folder / ORIGIN)
     if origin.commit is None or origin.changed:
         why = f"{origin.changed[0]} was not committed" if origin.changed else "nothing was committed"
-        raise InputError(f"{study}: the run is of no commit, as {why} when it began; commit, and {command}")
+        raise InputError(f"{study}: the run belongs to no commit, as {why} when it began; commit, and {command}")
     return origin
 
 

@@ -18,7 +18,9 @@ BATCH = 256  # documents encoded at a time
 SCANNED = 1 << 20  # tokens searched at a time
 
 
-def write_stream(path: Path, tokenizer: SubwordTokenizer, *texts: Iterable[str]) -> tuple[dict[str, int], list[int]]:
+def write_stream(
+    path: Path, tokenizer: SubwordTokenizer, texts: Iterable[Iterable[str]]
+) -> tuple[dict[str, int], list[int]]:
     """Encode the documents of all texts into the array file `path`, as token ids of the smallest type that holds them.
 
     Returns the numbers of documents, words, characters, bytes, tokens and unknown tokens; and where each text ends, in

@@ -118,8 +118,8 @@ class Checkpointer:
             copies += weights * (2 + (2 if "betas" in group else 1))  # current and best weights, moments
         free = shutil.disk_usage(".").free
         if trained > free:
-            raise InputError(f"the trained weights take {size(trained)} of disk space; {size(free)} are free")
-        return f"takes up to {size(trained + (SAVED + 1) * copies)} of disk space; {size(free)} are free"
+            raise InputError(f"the trained weights take {size(trained)} of disk space; {size(free)} is free")
+        return f"takes up to {size(trained + (SAVED + 1) * copies)} of disk space; {size(free)} is free"
 
     def due(self) -> bool:
         """Whether it is time for a checkpoint and the last one is written; only the main process decides."""

@@ -66,7 +66,7 @@ def text_cases(draw: Random) -> Iterator[Case]:
         ("line ends", plain.replace("\n", "\r").encode(), count),
         ("truncated", plain.rstrip().rpartition("\n")[0].encode(), count),
         ("truncated", plain.encode()[:1], 1),
-        *(("empty text", nothing, ": no text in it") for nothing in (b" \n\n\t\n", b"\xef\xbb\xbf")),
+        *(("empty text", nothing, ": it contains no text") for nothing in (b" \n\n\t\n", b"\xef\xbb\xbf")),
         ("10 MB line", lambda: f"{LONG}\n\n{LONG}".encode(), 2),
         ("one letter", b"a", 1),
         ("emoji", "\U0001f600\n\n\U0001f468\u200d\U0001f469\u200d\U0001f467\n".encode(), 2),
@@ -176,7 +176,7 @@ def json_line_cases(draw: Random) -> Iterator[Case]:
         '" "': "' '",
     }
     texts = {"null": "None", "5": "5", "[]": "[]", '{"a": 1}': "{'a': 1}", "true": "True"}
-    deeply = f"{place} not json: nested too deeply"
+    deeply = f"{place} not json: maximum recursion depth"
     faults: list[Fault] = [
         *line_faults(draw, lines, count),
         *(("label", cells('"a"', written), f"{place} label {seen} is not allowed; expected text or")
@@ -241,7 +241,7 @@ def parquet_cases(draw: Random) -> Iterator[Case]:
         ("missing column", parquet(whole.select(["text"])), ": row 1: no column 'label'; the columns are: text"),
         ("nesting", made(text=[[text] for text in texts]), ": row 1: no column 'text'; the columns are"),
         ("twice", parquet(doubled), ": the column 'label' occurs twice"),
-        ("truncated", parquet(whole[:0]), ": no example in it"),
+        ("truncated", parquet(whole[:0]), ": it contains no example"),
         # Kilobytes with gigabytes in them: one long page, a text that many rows refer to, runs of a number.
         ("zip bomb", lambda: made(text=["a" * (400 << 20), *texts[1:]]), ": it unpacks to more than"),
         ("zip bomb", lambda: repeated("a" * (1 << 20), 100_000), ": it unpacks to more than"),

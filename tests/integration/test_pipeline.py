@@ -8,12 +8,15 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from ruamel.yaml import YAML
 
-from retrace.core.files import rounded
+from retrace.core.files import read_json, rounded
 from retrace.core.settings import DATA_PARAMS, PARAMS
+from retrace.datasets.text import read_documents, text_path
 from retrace.finetuning.method import FILE
+from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
 from tests.campaigns import places
 from tests.integration.conftest import PLANTED
 from tests.toy import Project, holding
@@ -223,3 +226,18 @@ def test_a_name_in_the_settings_is_no_command(clone: Project) -> None:
         done = clone.run("dvc", "repro", "--single-item", stage, code=255)
         assert "exited with 2" in done.stderr, done.stderr
     assert not list(clone.folder.rglob("made"))
+
+
+@pytest.mark.slow
+def test_the_running_text_is_where_the_counts_say(project: Project) -> None:
+    """With which pretraining ends where `text_epochs` asks for it; passages of SQuAD come after it."""
+    project.set("tokenizer.train_on", ["text", "squad"])
+    for stage in ("sources.sample", "sources.model", "tokenize"):
+        project.stage(stage)
+    tokenizer = load_tokenizer(project.folder / "models/tokenizer")
+    stream = np.load(project.folder / "models/tokens/train.npy")
+    documents = list(read_documents(text_path(project.folder / "data/sample/text", "train")))
+    counts = read_json(project.folder / "models/tokens/counts.json")["train"]
+    assert counts["documents"] > len(documents)
+    begins = np.flatnonzero(stream == Vocabulary.of(tokenizer).begin)
+    assert counts["running_tokens"] == begins[len(documents)] < len(stream)

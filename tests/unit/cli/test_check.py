@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from retrace.cli.check import STAGES
+from retrace.cli.check import STAGES, cache_folder, mend_cache
 from tests.commands import refused, retrace
 from tests.toy import ROOT, Project, copy_settings
 
@@ -32,6 +32,8 @@ WRONG = [
     ("methods.full", {"method": "lora"}, "params.yaml: methods.full.method: 'lora' is not allowed; full is a"),
     ("methods.lora.per_task", {"sst": {}}, "params.yaml: methods.lora.per_task: 'sst' is not allowed; expected"),
     ("methods.lora.per_task", {"sst2": {"rang": 1}}, "params.yaml: methods.lora.per_task.sst2.rang: unknown key;"),
+    ("pretrain.text_epochs", 1, "params.yaml: pretrain.text_epochs: expected 0, as tokenizer.train_on leaves out the"),
+    ("metrics.classification", ["calibration"], "params.yaml: metrics.classification: ['calibration'] is not allowed;"),
     ("methods.lora.checkpoint", "x", "params.yaml: methods.lora.checkpoint: 'x' is not allowed; expected none, as"),
     ("model.checkpoint", "org/name@main", "params.yaml: model.checkpoint: 'org/name@main' is not allowed;"),
     ("classification", None, "data/params.yaml: classification: null is not allowed; expected a mapping"),
@@ -43,7 +45,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("key", "value", "message"), WRONG)
 def test_a_wrong_setting_is_one_line(project: Project, key: str, value: Any, message: str) -> None:
-    project.set(key, value)
+    project.set_all({key: value, "tokenizer.train_on": ["squad"]} if key == "pretrain.text_epochs" else {key: value})
     assert refused("check").startswith(f"error: {message}")
 
 
@@ -60,6 +62,17 @@ RIGHT = [
 def test_right_settings(project: Project, changes: dict[str, Any]) -> None:
     project.set_all(changes)
     assert retrace("check").err == ""
+
+
+def test_what_dvc_would_fail_for_is_said_before_it_starts(project: Project) -> None:
+    Path("dvc.yaml").write_text("stages: {}")
+    Path(".dvc").mkdir()
+    project.set("finetune.seeds", [])
+    for command in ("repro", "spread"):
+        assert refused(command).startswith("error: params.yaml: finetune.seeds: [] is not allowed")
+    project.set_all({"finetune.seeds": [1], "classification": OWN})
+    said = f"error: data/params.yaml: classification.own: '{OWN['own']['folder']}' is not a folder; put "
+    assert refused("repro").startswith(said)
 
 
 def test_a_method_by_another_name_has_a_file_of_that_name(project: Project) -> None:
@@ -84,3 +97,16 @@ def test_a_stage_reads_the_keys_that_dvc_compares(file: str) -> None:
             continue
         for data in ("sample", "files", "hub"):
             assert [key.replace("${data}", data) for key in listed] == STAGES[data].dvc_keys()
+
+
+def test_what_dvc_is_writing_into_its_cache_is_no_damage(here: Path, capsys) -> None:
+    (here / ".dvc").mkdir()
+    sound, damaged, temporary = (
+        cache_folder() / name for name in ("5d/41402abc4b2a76b9719d911017c592", "00/" + "0" * 30, "00/tmpa1")
+    )
+    for path in (sound, damaged, temporary):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("hello")
+    mend_cache()
+    assert [path.exists() for path in (sound, damaged, temporary)] == [True, False, True]
+    assert capsys.readouterr().out.endswith("DVC's cache: 2 files, 1 damaged\n")

@@ -10,9 +10,11 @@ import torch
 
 from retrace.compute.device import named_out_of_memory
 from retrace.core.errors import InputError
-from retrace.core.files import size
+from retrace.core.files import size, write_json
 from retrace.core.settings import read_params
 from retrace.estimates import needs
+from retrace.estimates.architectures import find_model
+from retrace.estimates.needs import config_of
 from tests.commands import retrace
 from tests.toy import TOY, copy_settings
 
@@ -40,8 +42,8 @@ def _planned(only: str | None = None) -> list[needs.Planned]:
 
 def test_what_is_needed_stands_beside_what_there_is(machine) -> None:
     needed = r"needs: about [\d.]+ [MG]iB of"
-    said = rf"{needed} disk for models and states; 1\.0 GiB are free\n"
-    said += rf"{needed} memory for the tensors of .* on one device; 512 MiB of 1\.0 GiB are free in main memory\n"
+    said = rf"{needed} disk for models and states; 1\.0 GiB is free\n"
+    said += rf"{needed} memory for the tensors of .* on one device; 512 MiB of 1\.0 GiB is free in main memory\n"
     assert re.fullmatch(said, retrace("needs").out)
 
 
@@ -131,3 +133,27 @@ def test_a_model_of_unknown_size_is_named(machine) -> None:
     machine.project.set_all({"checkpoints": models, **only})
     said = "needs: the sizes of other are not known before they are fetched, and left out\n"
     assert retrace("needs").out == said
+
+
+def test_the_folder_of_another_checkpoint_is_not_this_ones(here: Path) -> None:
+    """As before `dvc repro` fetches the one that params.yaml names now."""
+    pin = "google-bert/bert-base-uncased@" + "1" * 40
+    copy_settings(here).set_all({"family": "bert", "model.checkpoint": pin})
+    sizes = find_model("bert-base").config
+    sizes.num_hidden_layers = 3
+    sizes.save_pretrained("data/model")
+    layers = []
+    for origin in ("org/other@" + "1" * 40, pin):
+        write_json(Path("data/model/source.json"), {"from": origin})
+        layers.append(getattr(config_of(read_params()), "num_hidden_layers", None))
+    assert layers == [12, 3]
+
+
+def test_nccl_out_of_memory_is_named() -> None:
+    """One more row of the list in test_out_of_memory_names_what_takes_less_and_what_was_planned."""
+    said = "NCCL Error 1: unhandled cuda error\nCuda failure 2 'out of memory'"
+    with (
+        pytest.raises(InputError, match=r"^evaluate: Cuda failure 2 'out of memory'$"),
+        named_out_of_memory("evaluate", trains=False),
+    ):
+        raise RuntimeError(said)

@@ -62,7 +62,7 @@ def test_a_stranger_of_the_same_number_is_left_alone() -> None:
         lock.truncate(0)
         lock.write(f"{stranger.pid} node-7")
         lock.flush()
-        line = f"pretrain-0: runs as process {stranger.pid} of node-7, not here, and was not asked to stop\n"
+        line = f"pretrain-0: is running as process {stranger.pid} on node-7, not here, so it was not asked to stop\n"
         assert retrace("stop") == Done(0, line, "")
         assert stranger.poll() is None
         stranger.kill()
@@ -74,6 +74,6 @@ def test_what_cannot_be_asked_is_said(monkeypatch, error: psutil.Error) -> None:
     monkeypatch.setattr(psutil.Process, "open_files", Mock(side_effect=error))
     monkeypatch.setattr(psutil.Process, "send_signal", sent := Mock())
     denied = isinstance(error, psutil.AccessDenied)
-    why = "process 1 is another user's" if denied else "runs as process 1 of here, not here,"
-    assert ask(Holder(Path("x.lock"), 1, "here")) == f"{why} and was not asked to stop"
+    why = "process 1 is another user's" if denied else "is running as process 1 on here, not here,"
+    assert ask(Holder(Path("x.lock"), 1, "here")) == f"{why} {'and' if denied else 'so it'} was not asked to stop"
     sent.assert_not_called()

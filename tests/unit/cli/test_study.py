@@ -25,9 +25,11 @@ def test_a_study_that_was_run_says_how() -> None:
 
 def test_what_is_not_there_is_one_line() -> None:
     assert retrace("study", "compare", "news").err == "error: NAME: 'news' is not a study; expected one of mood\n"
-    assert retrace("study", "compare", "mood").err == "error: studies/mood was not run: retrace study run mood\n"
+    assert (
+        retrace("study", "compare", "mood").err == "error: studies/mood has not been run; use: retrace study run mood\n"
+    )
 
 
 def test_a_folder_without_studies_is_one_line(monkeypatch) -> None:
     monkeypatch.chdir("/")
-    assert "neither here nor above is a folder studies with a study in it\n" in retrace("study", "list").err
+    assert "no folder studies with a study in it, in " in retrace("study", "list").err

@@ -1,16 +1,22 @@
 import os
 import subprocess
 import sys
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from accelerate import Accelerator
+from torch.distributed.distributed_c10d import default_pg_timeout
 
 from retrace.compute import device
+from retrace.compute.device import TIMEOUT, Device
 from retrace.core.errors import InputError
+from retrace.training.loop import Training, train
 from tests.commands import retrace
+from tests.counting import make_run
 from tests.tiny import one_of, tiny_device
 from tests.toy import ROOT, copy_settings
 
@@ -88,3 +94,42 @@ def test_processes_have_different_dropout_masks_and_the_first_those_of_a_single_
     assert mask(0) == mask(None)
     assert len({mask(rank) for rank in range(3)}) == 3
     assert mask(2) == mask(2)
+
+
+def test_an_update_of_several_processes_on_cpus_is_waited_for_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And whatever comes after it as long as by default; compiled models start slowly, a single process never waits."""
+    found: list[Any] = []
+    monkeypatch.setattr(device, "_set_pg_timeout", found.append)
+    with suppress(KeyError), one_of(2, 0).promptly():
+        assert found == [TIMEOUT]
+        raise KeyError
+    assert found == [TIMEOUT, default_pg_timeout]
+    for other in (one_of(1, 0), replace(one_of(2, 0), compiler="eager")):
+        with other.promptly():
+            pass
+    assert len(found) == 2
+
+
+def test_updates_are_waited_for_briefly_and_evaluations_are_not(tmp_path: Path, monkeypatch) -> None:
+    is_brief, found = [False], {"update": set[bool](), "evaluation": set[bool]()}
+    update = Training._update
+
+    @contextmanager
+    def promptly(_: Device):
+        is_brief[0] = True
+        yield
+        is_brief[0] = False
+
+    monkeypatch.setattr(Device, "promptly", promptly)
+    monkeypatch.setattr(Training, "_update", lambda *of: found["update"].add(is_brief[0]) or update(*of))
+    run = make_run("bert", "classifier", tmp_path, "lean", tiny_device())
+    train(run, lambda epoch, meter: found["evaluation"].add(is_brief[0]))
+    assert found == {"update": {True}, "evaluation": {False}}
+
+
+def test_a_single_process_has_lost_nobody() -> None:
+    """Whatever else timed out: the error stays what it is."""
+    with pytest.raises(RuntimeError, match=r"^the file system timed out$"), one_of(1, 0).together():
+        raise RuntimeError("the file system timed out")
+    with pytest.raises(device.Interrupted, match=r"^process 1 lost another process"), one_of(2, 1).together():
+        raise RuntimeError("Timed out waiting 45000ms")

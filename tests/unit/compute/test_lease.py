@@ -4,11 +4,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
 from retrace.compute.lease import visible_gpus
+from tests.commands import python
 from tests.gpus import pretend_gpus
 from tests.toy import ROOT
 
@@ -59,7 +60,7 @@ def test_each_process_leases_its_own_gpu_and_one_too_many_waits(tmp_path: Path) 
     assert [path.stat().st_mode & 0o777 for path in (leases, *leases.iterdir())] == [0o777, 0o666, 0o666]
     third = _start(gpus)
     taken_by = ", ".join(map(str, sorted((first.pid, second.pid))))
-    assert _line(third.stderr) == f"waiting for a GPU: taken by processes {taken_by}"
+    assert _line(third.stderr) == f"waiting for a GPU; in use by processes {taken_by}"
     elsewhere = pretend_gpus(tmp_path / "one", 1)
     alone = _start(elsewhere)
     assert _line(alone.stdout) == "- GPU-0"
@@ -113,3 +114,12 @@ def test_there_are_no_gpus_without_a_driver(tmp_path: Path, monkeypatch: pytest.
     program.write_text("#!/bin/sh\necho NVIDIA-SMI has failed because it could not talk to the driver\nexit 9\n")
     program.chmod(0o755)
     assert visible_gpus() == {}
+
+
+def test_gpus_are_numbered_as_nvidia_smi_does(tmp_path: Path) -> None:
+    """By which the leases name them; CUDA's own order begins with the fastest."""
+    said = (
+        "import os; from retrace.compute.lease import lease_gpus; lease_gpus(); print(os.environ['CUDA_DEVICE_ORDER'])"
+    )
+    environment: Any = pretend_gpus(tmp_path, 1)
+    assert python(said, **environment).stdout == "PCI_BUS_ID\n"

@@ -44,3 +44,11 @@ def test_a_missing_git_is_an_input_error(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(InputError, match=r"^git: No such file or directory$"):
         git("status")
     assert try_git("status") is None
+
+
+def test_git_names_files_whatever_their_bytes(tmp_path: Path) -> None:
+    git("init", "-q", folder=tmp_path)
+    git("config", "core.quotePath", "false", folder=tmp_path)
+    name = b"\xe9t\xe9".decode(errors="surrogateescape")
+    (tmp_path / name).touch()
+    assert git("status", "--porcelain", folder=tmp_path) == f"?? {name}"

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, matthews_corrcoef, precision_recall_fscore_support, roc_auc_score
 
+from retrace.evaluation.classification import by_class_of
 from retrace.evaluation.metrics import accuracy, calibration, f1, matthews, precision, recall, roc_auc
 from retrace.evaluation.outcomes import Classified, Scoring, figures, sum_to_one
+from retrace.statistics import intervals as ci
 from retrace.statistics.comparisons import compare, difference
 from retrace.statistics.intervals import intervals, wilson_interval
 
@@ -193,7 +195,36 @@ def test_models_that_decide_the_same_have_a_difference_that_could_be_shown() -> 
     scoring = Scoring(("accuracy", "matthews"))
     one, other = scoring.scored({"a": HAND, "b": HAND}, 50, 1).values()
     found = {of.figure: of for of in compare({"a": [one], "b": [other]}, scoring.legend)}
-    # One of five examples is 0.2 of a fraction, one of the rarer class's two 1 of a correlation; 1.96 and 0.84 of it.
-    shown = [found[name].detectable for name in ("accuracy", "matthews")]
-    assert shown == pytest.approx([0.2 * 2.801585, 2.801585], abs=1e-5)
+    # One of five examples is 0.2: Student's t of four degrees of freedom. One of the rarer class's two is 1 of a
+    # correlation: no difference would be large enough.
+    assert found["accuracy"].detectable == pytest.approx(0.2 * (2.776445 + 0.940965))
+    assert found["matthews"].detectable is None
     assert (found["accuracy"].test, found["accuracy"].p) == ("exact McNemar", 1.0)
+
+
+def test_precision_of_a_class_that_is_never_predicted_counts_the_texts_that_are_of_it() -> None:
+    """Nothing was predicted as b: of its 20 texts, not of none, comes how sure its precision of 0 is."""
+    labels = np.repeat([0, 1], [80, 20])
+    found = by_class_of("precision", Classified(("a", "b"), labels, np.zeros(100, int)))["precision_macro"]
+    assert (found.values.tolist(), found.examples.tolist(), found.classes) == ([0.8, 0.0], [100, 20], 2)
+
+
+def test_an_f1_is_of_the_texts_that_are_of_the_class_or_called_it() -> None:
+    """Ten are of it, of which two are found; one other is called it."""
+    labels, predicted = np.repeat([1, 0], [10, 90]), np.repeat([1, 0, 1, 0], [2, 8, 1, 89])
+    assert f1.examples(Classified(("a", "b"), labels, predicted)) == {"f1": 11}
+
+
+def test_data_without_the_rarer_class_says_nothing_of_a_correlation() -> None:
+    labels = np.zeros(50, int)
+    one = Classified(("a", "b"), labels, labels, np.eye(2)[labels])
+    assert (matthews.examples(one), roc_auc.examples(one)) == ({"matthews": 0}, {"roc_auc": 0})
+
+
+def test_the_mean_of_areas_is_as_unsure_as_its_rarest_class() -> None:
+    """Of three classes the last has four texts; all probabilities are right, so that no resample changes an area."""
+    labels = np.repeat([0, 1, 2], [50, 46, 4])
+    right = Classified(("a", "b", "c"), labels, labels, np.eye(3)[labels])
+    (scored,) = Scoring(("roc_auc",)).scored({"": right}, 300, 1).values()
+    lows = [(1 - ci.wilson_interval(1.0, count)["low"]) / 3 for count in (50, 46, 4)]
+    assert ci.intervals([scored])["roc_auc"]["low"] == pytest.approx(1 - np.linalg.norm(lows))

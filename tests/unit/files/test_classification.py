@@ -3,10 +3,13 @@
 import csv
 import json
 import re
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -123,6 +126,14 @@ def test_a_split_by_row_divides_texts_that_one_by_text_keeps_together(tmp_path: 
     assert by_row["findings"] == [f"{by_row['given_away']['dev']} of {said}"]
 
 
+def test_of_many_classes_the_first_are_named(tmp_path: Path) -> None:
+    rows = "".join(json.dumps({"text": f"text {n}", "label": f"class {n:02}"}) + "\n" for n in range(13))
+    (tmp_path / "dev.jsonl").write_text('{"text": "a", "label": "other"}\n')
+    said = r"'other' is not allowed; expected one of class 00, .*, class 09 and 3 more; is this the column of labels\?$"
+    with pytest.raises(InputError, match=said):
+        _read(tmp_path, "f.jsonl", rows, dev="dev.jsonl")
+
+
 def test_what_to_fetch_and_where_to_put_it_is_said(tmp_path: Path) -> None:
     folder, site = str(tmp_path / "own"), "https://example.org"
     settings = ClassificationSettings(folder=folder, train="a.xml", dev="b.xml", published=site)
@@ -140,7 +151,7 @@ def test_what_to_fetch_and_where_to_put_it_is_said(tmp_path: Path) -> None:
         ("xyz", {"classes": ("x", "y")}, "f.jsonl:3: label 'z' is not allowed; expected one of x, y"),
         ("xyz", {"dev": "dev.jsonl"}, "dev.jsonl:2: label 'new' is not allowed; expected one of x, y, z"),
         ("xyz", {"drop": ("w",)}, "data/params.yaml: classification.own.drop: no row has the label 'w'"),
-        ("xyz", {"drop": ("x", "y", "z")}, "f.jsonl: no example in it"),
+        ("xyz", {"drop": ("x", "y", "z")}, "f.jsonl: it contains no example"),
         ("xyz", {"dev": None, "split": 0.9}, "f.jsonl: 3 rows are too few for a split at 0.9"),
         ("1234", {"classes": tuple("abcde")}, "data/params.yaml: classification.own.classes: labels from 1 to 4 do not "
          "tell whether the first of 5 classes is 0 or 1; expected a row labelled 0 or 5, or names as labels"),
@@ -219,3 +230,12 @@ def test_the_card_counts_classes_and_shared_texts(tmp_path: Path) -> None:
 def test_the_folder_that_dvc_knows_of_sst2_has_its_classes() -> None:
     folder = ROOT / "data" / "classification" / SST2
     assert tuple(json.loads((folder / "classes.json").read_text())) == read_classes(ROOT / "data" / "sample", SST2)
+
+
+def test_a_value_that_python_cannot_hold_is_named(tmp_path: Path) -> None:
+    """A date after the year 9999, in the second row."""
+    times = pa.array([datetime(2026, 1, 1), None], pa.timestamp("s"))
+    far = pa.concat_arrays([times[:1], pa.array([10**12], pa.int64()).cast(pa.timestamp("s"))])
+    pq.write_table(pa.table({"text": ["a", "b"], "label": far}), tmp_path / "f.parquet")
+    with pytest.raises(InputError, match=r"f\.parquet: row 2: label: [^\n]+$"):
+        _read(tmp_path, "f.parquet")

@@ -9,7 +9,7 @@ from retrace.core.errors import InputError
 from retrace.core.paths import questions_path, sentences_path
 from retrace.datasets.examples import read_sentences
 from retrace.datasets.text import Table
-from retrace.files.settings import FilesSettings
+from retrace.files.settings import ClassificationParams, FilesSettings
 from retrace.hub.settings import HubSentences
 from retrace.hub.source import write_sentences
 
@@ -41,3 +41,12 @@ def test_a_test_set_without_labels_is_refused_in_one_line(tmp_path: Path) -> Non
     rows = Table("glue test", [("glue test: row 1", {"sentence": "good", "label": -1})])
     with pytest.raises(InputError, match="glue test: row 1: label -1 is not allowed; expected 0 or 1; GLUE publishes"):
         write_sentences(path, rows, HubSentences(repository=f"org/name@{'0' * 40}"))
+
+
+def test_a_folder_that_leads_out_of_the_watched_one_is_not_in_it() -> None:
+    right = {"folder": "data/own/f", "train": "t.csv", "dev": "d.csv"}
+    with pytest.raises(
+        InputError, match=r"own\.folder: 'data/own/\.\./x' is not allowed; expected a folder in data/own"
+    ):
+        ClassificationParams.read({"classification": {"own": right | {"folder": "data/own/../x"}}}, key="own")
+    ClassificationParams.read({"classification": {"own": right | {"folder": "/anywhere"}}}, key="own")

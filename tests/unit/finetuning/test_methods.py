@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from retrace.core.errors import InputError
-from retrace.finetuning.method import PRETRAINED, read_method
+from retrace.core.paths import PRETRAINED
+from retrace.finetuning.method import read_method
 from retrace.finetuning.run import adjusted
 from retrace.finetuning.settings import FineTuneSettings, entry_in_force
 from retrace.methods import full, lora

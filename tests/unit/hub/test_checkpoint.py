@@ -12,6 +12,7 @@ from retrace.core.errors import InputError
 from retrace.core.files import write_text
 from retrace.hub.checkpoint import check_model, check_weights, copy_checkpoint, draw_weights, facts, set_padding
 from retrace.hub.pins import InitialCheckpoint, Pin, PinnedFolder, folder_digest, read_initial_checkpoint
+from retrace.hub.repository import hub_token
 from retrace.models.heads import read_config
 from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
 from tests.hub.content.models import BERT, LLAMA, write_model
@@ -142,3 +143,22 @@ def test_a_config_without_padding_gets_the_tokenizers(tmp_path: Path) -> None:
     assert read_config(write_model(tmp_path, LLAMA)).pad_token_id is None
     set_padding(tmp_path)
     assert read_config(tmp_path).pad_token_id == Vocabulary.of(load_tokenizer(tmp_path)).pad
+
+
+def test_a_folder_beside_the_files_of_a_checkpoint_is_left_out(tmp_path: Path) -> None:
+    source, target = write_model(tmp_path / "model", BERT), tmp_path / "copy"
+    for path in (source / "LICENSES", target):
+        path.mkdir()
+    origin = PinnedFolder(source, "0" * 12)
+    copy_checkpoint(target, InitialCheckpoint(origin, "bert"), origin)
+    assert (target / "model.safetensors").is_file()
+    assert not (target / "LICENSES").exists()
+
+
+@pytest.mark.parametrize("token", ["hf_\u00e9", "hf_a\nb", "hf_\x00"])
+def test_a_token_that_no_request_can_carry_is_refused_without_being_shown(monkeypatch, token: str) -> None:
+    monkeypatch.setenv("HF_TOKEN", " hf_a \n")
+    assert hub_token() == "hf_a"
+    monkeypatch.setattr("os.environ", {"HF_TOKEN": token})  # a NUL can come in no other way
+    with pytest.raises(InputError, match=r"^HF_TOKEN: the token is not plain text; copy it anew$"):
+        hub_token()

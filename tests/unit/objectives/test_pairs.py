@@ -195,3 +195,22 @@ def test_other_families_have_no_pairs(family: str) -> None:
 def test_one_document_makes_no_pairs() -> None:
     with pytest.raises(InputError, match="two documents of 16 tokens or more; the text has 1"):
         _pairs(STREAM[: len(DOCUMENTS[0]) + 2])
+
+
+def test_an_unrelated_b_begins_with_any_sentence_that_leaves_its_length() -> None:
+    """Whatever the other draws, of which one says that it is unrelated: 0.5 or more."""
+    generator = np.random.default_rng(1)
+    texts = [_uneven(generator) for _ in range(40)]
+    tokenizer = train_tokenizer(TokenizerSettings(vocab_size=14), lambda: texts, "vocab_size")
+    pairs = PairModelling(np.concatenate(tokenizer.encode_documents(texts)), tokenizer, 96, BATCH, Masking(0.15), 1)
+    most = 0
+    for passage in range(20):
+        elsewhere = pairs._tokens(pairs._other_passage(passage, 0.3), 0.0, 0.0)
+        drawn = [
+            pairs._pair(passage, 0.0, np.array([0.0, 0.99, 0.3, 0.0, 0.9, last])) for last in np.linspace(0, 0.999, 60)
+        ]
+        length = len(drawn[0][1])
+        starts = [at for at in pairs._sentence_starts(elsewhere) if at <= len(elsewhere) - length]
+        assert {(*right,) for _, right, _ in drawn} == {(*elsewhere[at : at + length],) for at in starts}
+        most = max(most, len(starts))
+    assert most > 3

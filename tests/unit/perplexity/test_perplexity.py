@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from retrace.perplexity import measures
 from retrace.perplexity.losses import sizes_of
-from retrace.statistics.intervals import resample
+from retrace.statistics.intervals import resample, widening
+from retrace.statistics.scales import Shortfall
 from retrace.tokens.tokenizer import load_tokenizer
 from tests.hub.content import tokenizers
 from tests.tiny import tiny_tokenizer
@@ -166,3 +167,34 @@ def test_the_unigram_model_by_hand() -> None:
     assert found.mean == pytest.approx(-(2 * math.log(p2) + math.log(p3)) / 3)
     assert found.sums == pytest.approx([-math.log(p2) - math.log(p3), -math.log(p2)])
     assert found.scored.tolist() == [2, 1]
+
+
+def _measured(nats: list[float], scored: list[float]) -> measures.Measured:
+    sums, asked = np.array(nats) * scored, np.array(scored)
+    return measures.Losses(float(sums.sum() / asked.sum()), sums, asked), measures.Sizes(
+        asked + 1, asked + 1, asked + 1
+    )
+
+
+def test_documents_without_a_scored_token_make_no_interval_narrower() -> None:
+    """Five with tokens, and as many without: the widening is that of five."""
+    losses, sizes = _measured([2.0, 2.5, 3.0, 3.5, 4.0] + [0.0] * 5, [10.0] * 5 + [0.0] * 5)
+    drawn = {"perplexity_per_token": np.linspace(2.9, 3.1, 401)}  # nats
+    found = measures.figures_of(losses, sizes, drawn).intervals["perplexity_per_token"]
+    reach = 0.095 * widening(5)
+    assert found == pytest.approx({"low": math.exp(3 - reach), "high": math.exp(3 + reach)})
+
+
+def test_few_documents_show_less_of_a_difference_than_their_resamples() -> None:
+    """The model is better in each of three documents, which is too few: Student's t has two degrees of freedom."""
+    own, unigram = _measured([2.0, 3.0, 4.0], [10.0] * 3), _measured([2.1, 3.5, 4.9], [10.0] * 3)
+    found = measures.with_intervals({"masked": own}, unigram, 2000, 0)
+    assert found.beats_unigram is False
+    short = found.flags["not_above_unigram"]
+    assert isinstance(short, Shortfall)
+    assert (short.low, short.high) == (
+        pytest.approx(0.5 - 0.4 * widening(3), abs=0.02),
+        pytest.approx(0.5 + 0.4 * widening(3), abs=0.02),
+    )
+    many = [_measured(nats * 20, [10.0] * 60) for nats in ([2.0, 3.0, 4.0], [2.1, 3.5, 4.9])]
+    assert measures.with_intervals({"masked": many[0]}, many[1], 2000, 0).beats_unigram

@@ -50,3 +50,8 @@ def test_a_validation_loss_that_is_not_finite_ends_the_run(value: float) -> None
         DivergedError, match=r"pretrain: the validation loss is (nan|inf) after epoch 1; a lower lr than"
     ):
         _row(model)
+
+
+def test_a_row_of_the_curve_says_after_how_many_updates_it_is() -> None:
+    row = _row(_model())  # of Epoch(1, 3.0, 5)
+    assert (row["epoch"], row["updates"], row["training_loss"]) == (1, 5, 3.0)

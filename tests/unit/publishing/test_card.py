@@ -22,10 +22,10 @@ from retrace.publishing.card import WORKS, Origin, Trained, hub_origin, model_ca
 from retrace.publishing.load import read_tuning
 from retrace.report.blocks import Cell as TableCell
 from retrace.report.blocks import Table
-from retrace.results.grid import Cell
+from retrace.results.grid import RUNS, Cell
 from retrace.statistics.scales import CURVES, Comparison, Figure
 from retrace.tasks.question_answering.settings import AnswerSettings
-from tests.study import method_of
+from tests.study import RUN, method_of
 from tests.toy import copy_settings
 
 COMMIT = "a" * 40
@@ -42,7 +42,8 @@ PUBLISHED = Published("transformers", "classifier", ("from a import b", "tokeniz
 ADDRESS = Address("org/name")
 FULL, SQUAD = Cell("sst2", "full", 1), Cell("squad", "full", 1)
 FACTS: dict[str, Any] = {
-    "cell": FULL, "family": "bert", "summary": "A model.", "started": {}, "is_random": False, "flag_lines": [],
+    "cell": FULL, "family": "bert", "summary": "A model.", "started": {}, "is_random": False,
+    "tokenizer_saw_more": True, "has_own_task": False, "flag_lines": [],
     "origins": [Origin("text", "a sample"), Origin("sst2", "a sample", licence="Apache-2.0")],
     "counts": Table(("data", "count"), [("sst2", "1,200")]),
     "training": lambda _: Table(("setting", "value"), [("lr", "0.001")]), "perplexity": None,
@@ -312,3 +313,66 @@ def test_data_is_named_by_where_it_is_from(params) -> None:
     assert sst2.split == "train, of which a part was held out"
     params["hub"]["classification"] = {"news": {"repository": f"org/news@{COMMIT}", "dev": "test"}}
     assert Trained(Cell("news", "full", 1), params).origins[1].split == "test"
+
+
+VERSIONS = {"torch": "0.1", "transformers": "0.2", "numpy": "0.3"}
+
+
+ORIGIN = {"commit": "b" * 40, "clean": True, "date": "2026-11-22", "machine": "A machine", "versions": VERSIONS}
+
+
+def _settings(of: Cell | None, params: dict[str, Any]) -> dict[str, str]:
+    """The table of a model's training, as it stands in the card."""
+    write_json((RUNS / (of.path if of else "pretrain")).with_suffix(".json"), RUN.to_json() | {"origin": ORIGIN})
+    return {str(key): str(value) for key, value in Trained(of, params).training("c" * 40).rows}
+
+
+def test_versions_are_those_that_the_run_had_and_not_those_that_publish_it(params) -> None:
+    found = _settings(None, params)
+    assert found["git commit"] == "c" * 40
+    assert {name: found.get(name) for name in VERSIONS} == VERSIONS | {"numpy": None}
+
+
+def test_the_settings_are_those_that_made_the_model(params) -> None:
+    """Of a model that began at random: its sizes, and nothing of a pretraining that it has not seen."""
+    write_json(DETAILS, {"sst2": SST2 | {"methods": {name: _method(0.5) for name in ("full", "scratch", "lora")}}})
+    pretrained, full, scratch = (_settings(of, params) for of in (None, FULL, Cell("sst2", "scratch", 1)))
+    assert "pretrain.epochs" in pretrained.keys() & full.keys() - scratch.keys()
+    assert "model.hidden_size" in pretrained.keys() & full.keys() & scratch.keys()
+    assert "sst2.epochs" in full.keys() & scratch.keys() - pretrained.keys()
+
+
+def test_the_running_text_is_scored_on_its_validation_part_whatever_the_task_has(params) -> None:
+    write_json(DETAILS, {"sst2": SST2, "sst2-test": UNJUDGED | {"methods": {"full": _method(0.4)}}})
+    found = Trained(FULL, params)
+    assert ([origin.split for origin in found.origins], found.evaluated.split) == (["validation", "test"], "test")
+
+
+def test_a_model_that_began_at_random_says_so(params) -> None:
+    said = "Its weights were random; only its tokenizer has seen other text than the following."
+    assert [said in _card(is_random=is_random).text for is_random in (False, True)] == [False, True]
+    assert "Its weights were random.\n" in _card(is_random=True, tokenizer_saw_more=False).text
+    assert Trained(Cell("sst2", "scratch", 1), params).started == {}
+
+
+def test_only_what_was_read_is_what_it_was_trained_on(params) -> None:
+    scratch, full = Cell("sst2", "scratch", 1), FULL
+    params["tokenizer"]["train_on"] = ["sst2"]
+    assert not Trained(scratch, params).tokenizer_saw_more
+    params["tokenizer"]["train_on"] = ["text", "sst2"]
+    assert Trained(scratch, params).tokenizer_saw_more
+    assert Trained(full, params).data == ["text", "sst2"]
+    params["pretrain"]["epochs"] = 0
+    assert Trained(full, params).data == ["sst2"]
+
+
+def test_a_model_tuned_on_a_task_of_ones_own_knows_more_than_the_sample() -> None:
+    for has_own_task, known in ((False, ": the model knows nothing else"), (True, "")):
+        limits = _limits(params={"data": "sample", "pretrain": {}}, has_own_task=has_own_task)
+        assert limits[-1] == f"The sample is about an invented country{known}."
+
+
+def test_who_went_on_from_another_model_knows_more_than_the_sample() -> None:
+    started = {"from": "org/other@0123", "repository": "org/other"}
+    invented = _limits(params={"data": "sample", "pretrain": {}}, started=started)[-1]
+    assert invented == "The sample is about an invented country."

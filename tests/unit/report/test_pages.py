@@ -1,4 +1,5 @@
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,9 @@ from retrace.core.files import write_json
 from retrace.evaluation.records import Details, MethodDetails
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report import summary, svg
-from retrace.report.blocks import Section
+from retrace.report.blocks import Panels, Section
 from retrace.report.page import as_html, as_markdown
-from retrace.report.pretraining import pretraining_section
+from retrace.report.pretraining import ABSENT, pretraining_section
 from retrace.report.results import Task, read_tasks
 from retrace.report.runs import data_fold, models_folds
 from retrace.report.tasks import task_panels, task_section
@@ -148,16 +149,16 @@ def test_flags_become_warnings_with_their_evidence() -> None:
     }  # fmt: skip
 
 
-def test_the_flags_line_has_the_first_flags_and_counts_the_rest() -> None:
-    def line(count: int) -> str:
+def test_the_first_flags_are_printed_and_the_rest_counted() -> None:
+    def lines(count: int) -> list[str]:
         task = DETAILS.model_copy(update={"methods": {"full": _with_flags({"one_class_only": "all"}, count)}})
-        return summary.flags_line(summary.found_flags(Details(tasks={"squad": task}), None))
+        return summary.flags_text(summary.found_flags(Details(tasks={"squad": task}), None)).split("\n")
 
     most = summary.MOST_FLAGS
-    first = "; ".join(f"squad full {seed + 1}: one class only: all" for seed in range(most))
-    assert [line(0), line(1)] == ["flags: none", "flags: 1: squad full 1: one class only: all"]
-    assert line(most) == f"flags: {most}: {first}"
-    assert line(most + 97) == f"flags: {most + 97}: {first}; and 97 more, which the report says"
+    first = [f"  squad full {seed + 1}: one class only: all" for seed in range(most)]
+    assert [lines(0), lines(1)] == [["flags: none"], ["flags: 1", first[0]]]
+    assert lines(most) == [f"flags: {most}", *first]
+    assert lines(most + 97) == [f"flags: {most + 97}", *first, "  97 more in the report"]
 
 
 def test_the_data_page_has_the_cards_of_further_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +215,6 @@ def test_perplexities_have_intervals_where_there_are_some() -> None:
     interval = {name: {"low": 0.5, "high": 1234.5} for name in UNITS}
     page = _perplexity_page({}, masked={**UNITS, "intervals": interval})
     assert "| valid | 9.00 (0.50 – 1,234.50) | 20.00 (0.50 – 1,234.50) | 1.000 (0.500 – 1,234.500) |" in page
-    assert "A dash" not in page
     assert "| unigram baseline | valid | 9.00 | 20.00 | 1.000 |" in page
 
 
@@ -225,7 +225,6 @@ def test_a_perplexity_that_is_absent_or_huge_is_shown_as_such() -> None:
     assert "| masked, fixed masks | valid | 9.00 (8.00 – 10.00) | 1.25e+300 (2.50e+09 – –) | – |" in page
     assert "| unigram baseline | valid | – | – | – |" in page
     assert "–: too large for a float" in page
-    assert "A dash" not in _perplexity_page({})
 
 
 def test_a_model_no_better_than_word_frequencies_is_a_warning_with_its_evidence() -> None:
@@ -280,13 +279,14 @@ def test_pretraining_is_worth_the_difference_to_random_weights() -> None:
     )
 
 
-def test_pretraining_shows_no_certain_gain_where_methods_tie_or_it_lost() -> None:
+def test_pretraining_shows_no_significant_gain_where_methods_tie() -> None:
     for value, found, said in (
-        (0.01, "tie", "+1.0, −1.0 to +3.0"), (-0.2, "scratch", "−20.0, −22.0 to −18.0"),
-        (0.2, "no difference shown", "+20.0, +18.0 to +22.0"),
-    ):  # fmt: skip
+        (0.01, "tie", "shows no significant gain on reviews (+1.0, −1.0 to +3.0)"),
+        (0.2, "no difference shown", "shows no significant gain on reviews (+20.0, +18.0 to +22.0)"),
+        (-0.2, "scratch", "makes the model worse on reviews (−20.0, −22.0 to −18.0)"),
+    ):
         task = _compared({"full": 0.7 + value, "scratch": 0.7}, [("full", "scratch", value, found)])
-        assert _said(task)[0] == f"Pretraining shows no significant gain on reviews ({said})."
+        assert _said(task)[0] == f"Pretraining {said}."
 
 
 def test_the_better_of_the_cheap_methods_stands_against_full_fine_tuning() -> None:
@@ -373,3 +373,52 @@ def test_a_method_of_one_task_is_listed_by_its_score_there() -> None:
     both = _compared({"full": 0.8, "scratch": 0.7}, name="news")
     rows = summary.summary_table([_compared({"full": 0.9, "scratch": 0.7, "lora": 0.95}), both], {}, {}).rows
     assert [str(row[0]) for row in rows[:3]] == ["LoRA", "Full", "Scratch"]
+
+
+def test_whether_sentences_are_told_apart_is_that_of_the_last_epoch() -> None:
+    report = PerplexityReport.from_json(
+        {"valid": {"masked": UNITS, "unigram": UNITS, "beats_unigram": True, "flags": {}}}
+    )
+    updates, record = pd.DataFrame({"update": [1], "training_loss": [4.0]}), RUN.model_copy(update={"updates": 20})
+    for shares, is_said in (((0.5, 0.93), False), ((0.93, 0.5), True)):
+        rows = [ROW | {"epoch": n, "updates": 10 * n, "next_sentence_accuracy": of} for n, of in enumerate(shares, 1)]
+        page = as_markdown("T", [pretraining_section(report, pd.DataFrame(rows), updates, record)])
+        assert ("next-sentence prediction is at chance" in page) == is_said
+
+
+def test_what_a_dash_means_is_said_only_where_there_is_one() -> None:
+    interval = {name: {"low": 0.5, "high": 1234.5} for name in UNITS}
+    assert ABSENT not in _perplexity_page({}, masked={**UNITS, "intervals": interval})
+    assert ABSENT in _perplexity_page({}, unigram=UNITS | {"perplexity_per_word": None})
+
+
+def test_validation_stands_where_its_epoch_ended() -> None:
+    """The last of three epochs was cut short: four of ten updates in each of the first two, two in the last."""
+    curve = pd.DataFrame({"epoch": [0, 1, 2, 3], "updates": [0, 4, 8, 10], "validation_loss": [4.0, 3.0, 2.5, 2.4]})
+    report = PerplexityReport.from_json(
+        {"valid": {"masked": UNITS, "unigram": UNITS, "beats_unigram": True, "flags": {}}}
+    )
+    updates = pd.DataFrame({"update": [1, 10], "training_loss": [4.0, 3.0]})
+    record = RUN.model_copy(update={"updates": 10, "tokens": 10_000})
+    (figure,) = (of for of in pretraining_section(report, curve, updates, record).blocks if isinstance(of, Panels))
+    dots = re.findall(r"<circle[^>]*>", str(svg.joined(figure.panels[0].drawn)))
+    assert [float(re.findall(r'cx="([\d.]+)%"', dot)[0]) for dot in dots if "m1" in dot] == [0, 40, 80, 100]
+
+
+def _drawn(title: str) -> tuple[str, str]:
+    """What is drawn of the classes of `_task`, and what a screen reader says of it."""
+    (found,) = (of for of in task_panels(_task()) if of.title == title)
+    return str(svg.joined(found.panels[0].drawn)), found.panels[0].label
+
+
+def test_a_row_of_a_confusion_is_the_right_class_and_a_column_the_predicted_one() -> None:
+    """Of ten that are bad one is called good; of ten that are good 2.5 are called bad."""
+    drawn, said = _drawn("Confusion")
+    assert "true bad, predicted good: 1 of 10" in drawn
+    assert "true bad, predicted good: 1;" in said
+
+
+def test_confidence_is_not_taken_for_accuracy() -> None:
+    drawn, said = _drawn("Calibration")
+    assert "confidence 90%, accuracy 50%" in drawn
+    assert "confidence 90% accuracy 50%" in said

@@ -43,4 +43,4 @@ def test_a_method_is_called_what_a_folder_and_a_column_can_hold(field: str, name
 
 def test_cells_are_called_as_their_folders() -> None:
     grid = _grid(tasks=["news"], squad_methods=["lora"], seeds=[3])
-    assert grid.cells == {"news/full/3", "news/lora/3", "squad/lora/3"}
+    assert [str(cell.path) for cell in grid.cells] == ["news/full/3", "news/lora/3", "squad/lora/3"]

@@ -3,11 +3,15 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from retrace.core.errors import InputError
+from retrace.perplexity import measures
+from retrace.results import predictions
 from retrace.results.grid import Kind
 from retrace.results.predictions import read_predictions, write_predictions
 
@@ -41,3 +45,31 @@ def test_a_wrong_column_is_named_by_writer_and_reader(tmp_path: Path, kind: Kind
     pq.write_table(pa.Table.from_pylist([row]), path)
     with pytest.raises(InputError, match=rf"p.parquet: {problem}"):
         read_predictions(path, kind)
+
+
+def _half_written(*given: Any, **named: Any) -> None:
+    path = next(of for of in given if isinstance(of, (str, Path)))
+    Path(path).write_text("half")
+    raise KeyboardInterrupt
+
+
+def test_losses_of_documents_are_there_as_a_whole_or_as_before(here: Path, monkeypatch) -> None:
+    one = np.ones(1)
+    splits = {"valid": {"masked": (measures.Losses(1.0, one, one), measures.Sizes(one, one, one))}}
+    measures.DOCUMENTS.parent.mkdir()
+    measures.write_documents(splits)
+    before = measures.DOCUMENTS.read_bytes()
+    monkeypatch.setattr(pd.DataFrame, "to_parquet", _half_written)
+    with pytest.raises(KeyboardInterrupt):
+        measures.write_documents(splits)
+    assert measures.DOCUMENTS.read_bytes() == before
+
+
+def test_decisions_of_baselines_are_there_as_a_whole_or_as_before(here: Path, monkeypatch) -> None:
+    predictions.write_baselines("sst2", {"majority": [1, 1]})
+    path = predictions.BASELINES / "sst2.parquet"
+    before = path.read_bytes()
+    monkeypatch.setattr(predictions.pq, "write_table", _half_written)
+    with pytest.raises(KeyboardInterrupt):
+        predictions.write_baselines("sst2", {"majority": [0, 0]})
+    assert path.read_bytes() == before

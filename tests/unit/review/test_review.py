@@ -27,7 +27,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:_NoneStep:DeprecationWarning")  
 ACCURACY = {"accuracy": 0.8, "f1_macro": 0.8, "validation_loss": 0.5}
 METRICS: dict[str, Any] = {"sst2": {"baselines": {"tfidf": {"accuracy": 0.7}}, "full": ACCURACY, "scratch": ACCURACY}}
 PERPLEXITY: dict[str, Any] = {part: {"masked": 6.0, "unigram": 160.0} for part in ("valid", "test")}
-WITHIN_NOISE = "within noise: {} of {} figures differ, no headline figure by more than noise"
+BETTER = ", beyond the noise; no figure that models are judged by got worse"
+WITHIN_NOISE = "within noise: {} of {} figures differ, none that models are judged by beyond the noise"
 
 
 TRACKED = ("predictions", "data/sample", "reports/runs", "reports/scores.json", "reports/perplexity-documents.parquet")
@@ -117,7 +118,12 @@ def test_nothing_moved_is_one_quiet_line(repository: Repository) -> None:
     [
         (0.81, "within", WITHIN_NOISE.format(1, 11), 0),
         (0.85, "within", WITHIN_NOISE.format(1, 11), 0),  # the tolerance, and not more
-        (0.86, "more than", "better: reviews accuracy (full) +6.0 points, outside the noise; nothing got worse", 0),
+        (
+            0.86,
+            "more than",
+            f"better: reviews accuracy (full) +6.0 points{BETTER}",
+            0,
+        ),
         (0.74, "more than", "worse: reviews accuracy (full) −6.0 points", 1),
     ],
 )
@@ -139,7 +145,7 @@ def test_a_fall_fails_beside_a_rise_and_a_looser_tolerance_lets_it_pass(reposito
     assert said == f"mixed: reviews accuracy (scratch) −10.0 points; {rest}"
     assert [change.direction for change in found.changes] == ["better", "worse", "better"]
     repository.set("review.tolerance.points", 12)
-    assert _found()[0] == "better: masked perplexity (valid) −1.00, outside the noise; nothing got worse"
+    assert _found()[0] == f"better: masked perplexity (valid) −1.00{BETTER}"
 
 
 def test_what_falls_is_named_beside_what_rises_of_the_same_model(repository: Repository) -> None:
@@ -191,7 +197,7 @@ def test_of_one_seed_a_clear_difference_has_to_be_more_than_the_tolerance_too(re
     said = "within the tolerance of 5 points; one seed, 95% interval +1.3 to +6.7 points"
     assert change.why.startswith(said)
     repository.set("review.tolerance.points", 3)
-    assert _found()[0] == "better: reviews accuracy (full) +4.0 points, outside the noise; nothing got worse"
+    assert _found()[0] == f"better: reviews accuracy (full) +4.0 points{BETTER}"
 
 
 def test_the_same_seeds_are_paired(repository: Repository) -> None:
@@ -239,17 +245,17 @@ def test_answers_to_questions_are_paired(repository: Repository) -> None:
     repository.commit(answer(30))
     repository.write(answer(36))
     said, found = _found()
-    assert said == "better: questions F1 (full) +10.0 points, outside the noise; nothing got worse"
+    assert said == f"better: questions F1 (full) +10.0 points{BETTER}"
     lowest = pytest.approx(10 - 196 * (0.1 * 0.9 / 60) ** 0.5, abs=0.25)
     assert {change.place.figure: change.interval["low"] for change in found.changes} == dict.fromkeys(figures, lowest)
 
 
-def _lose(nats: list[float], tokens: int = 20) -> dict[str, Any]:
-    """Losses of a language model: nats per token by document, each of as many tokens."""
+def _lose(nats: list[float], tokens: int = 20, size: int = 80) -> dict[str, Any]:
+    """Losses of a language model: nats per token by document, each of as many tokens and bytes."""
     losses, count = np.array(nats), np.full(len(nats), float(tokens))
-    one = Losses(float(losses.mean()), losses * tokens, count), Sizes(count, count / 2, count * 4)
+    one = Losses(float(losses.mean()), losses * tokens, count), Sizes(count, count / 2, np.full(len(nats), float(size)))
     write_documents({"valid": {"masked": one}})
-    return {"valid": {"masked": float(np.exp(losses.mean())), "unigram": 160.0}}
+    return {"valid": {"masked": float(np.exp(losses.mean())), "unigram": 8.0 * tokens}}
 
 
 def test_perplexities_are_paired_by_document(repository: Repository) -> None:
@@ -264,10 +270,27 @@ def test_perplexities_are_paired_by_document(repository: Repository) -> None:
     reach = 1.96 * now * 0.2 * (0.25 / 100) ** 0.5
     assert change.interval == pytest.approx({"low": now - 6 - reach, "high": now - 6 + reach}, abs=0.01)
     assert "one seed, 95% interval −0.68 to −0.46 over documents" in change.why
-    # Of other tokens nothing can be compared, however far apart the perplexities are.
-    repository.write(perplexity=_lose([six / 3] * 100, tokens=21))
-    (change,) = _found()[1].changes
-    assert (change.counts, change.why) == (False, "of other tokens, so perplexities per token do not compare")
+
+
+@pytest.mark.parametrize(
+    ("more", "size", "fails"), [(0.0, 80, False), (0.05, 80, False), (0.3, 80, True), (0.3, 84, True)]
+)
+def test_perplexities_of_other_tokens_are_compared_by_byte(
+    repository: Repository, more: float, size: int, fails: bool
+) -> None:
+    """The same text in more tokens, each of which costs less; in the last case one more byte for each of them."""
+    Path("reports").mkdir()
+    six = math.log(6)
+    repository.commit(perplexity=_lose([six] * 100))
+    repository.write(perplexity=_lose([(six + more) * size / 4 / 21] * 100, 21, size))
+    said, found = _found(code=int(fails))
+    model, unigram = found.changes
+    assert (model.old, model.new) == pytest.approx((6, 6 * math.exp(more)))
+    assert (model.counts, found.has_failed) == (fails, fails)
+    assert model.why.startswith("per token of the base, as the tokens are others; ")
+    assert ("one seed, 95% interval" in model.why) == (size == 80)
+    assert (unigram.counts, unigram.why) == (False, "not compared, as its tokens are others")
+    assert said.startswith("worse: masked perplexity (valid) +2.10" if fails else "within noise: 2 of 9 figures differ")
 
 
 def _scores(std: float) -> None:
@@ -320,7 +343,7 @@ def test_metrics_that_are_not_there_yet_are_said_to_be_missing(repository: Repos
     repository.commit()
     Path("reports/metrics.json").write_text("<<<<<<< HEAD\n")
     Path("reports/perplexity.json").unlink()
-    assert _found()[0] == "not compared: there are no metrics here: dvc repro makes them"
+    assert _found()[0] == "not compared: there are no metrics here yet; run dvc repro"
 
 
 def test_other_methods_and_stages_out_of_date_are_named_and_the_rest_is_compared(repository: Repository) -> None:
@@ -328,7 +351,7 @@ def test_other_methods_and_stages_out_of_date_are_named_and_the_rest_is_compared
     repository.commit()
     repository.write({"sst2": {"baselines": {}, "full": ACCURACY, "lora": ACCURACY}})
     said, found = _found()
-    assert said == "no change: all 7 figures are the same"
+    assert said.startswith("out of date, as dvc repro has not run since a change; before it: no change: all 7 figures")
     stale = "dvc repro has not run since something changed: make"
     assert found.notes == ["gone: sst2 scratch, sst2 tfidf", "new: sst2 lora", stale]
 
@@ -386,7 +409,7 @@ def test_a_shallow_clone_has_the_default_branch_as_it_is(repository: Repository,
     assert "'HEAD~2' is not a revision of this repository: this clone is shallow; git fetch" in said
     repository.git("fetch", "-q", "--depth=1", "origin", "+refs/heads/main:refs/remotes/origin/main")
     assert default_base() == ("origin/main", "origin/main, as this clone does not know where the branch left it")
-    assert _found()[0] == "better: reviews accuracy (full) +10.0 points, outside the noise; nothing got worse"
+    assert _found()[0] == f"better: reviews accuracy (full) +10.0 points{BETTER}"
 
 
 @pytest.mark.parametrize("base", ["nowhere", "--upload-pack=x", "HEAD:params.yaml"])
@@ -398,3 +421,91 @@ def test_a_base_that_is_no_commit_is_an_error_of_one_line(repository: Repository
 def test_it_starts_without_torch() -> None:
     code = "import sys, retrace.cli.review; print({'torch', 'transformers', 'sklearn', 'pandas'} & sys.modules.keys())"
     assert python(code).stdout == "set()\n"
+
+
+def _of_three_seeds(std: float, half: float) -> None:
+    """scores.json of three seeds, and half the width of the interval over examples; over seeds it is wider."""
+    seeds = {str(seed): {"epoch": 1, "figures": {}, "intervals": {}, "before": {}} for seed in (1, 2, 3)}
+    ends = {"low": 0.6, "high": 0.95, "low_examples": 0.8 - half, "high_examples": 0.8 + half}
+    method = method_of({}, seeds, {"accuracy": ends}, {"accuracy": std})
+    task = {"headlines": ["accuracy"], "legend": {}, "baselines": {}, "methods": {"full": method}, "comparisons": []}
+    write_json(Path("reports/scores.json"), {"sst2": task})
+
+
+def test_other_examples_add_what_the_choice_of_each_sides_varies_by(repository: Repository) -> None:
+    """Errors of seeds √(0.01²/3 + 0.01²/3), t of 4 degrees of freedom; intervals over examples of ±0.04 and ±0.03."""
+    repository.set("finetune.seeds", [1, 2, 3])
+    _predict(36, 36, 36)
+    _of_three_seeds(0.01, 0.04)
+    repository.commit()
+    _predict(36, 36, 36, examples=180)
+    _of_three_seeds(0.01, 0.03)
+    repository.write(_metrics(full=0.83))
+    (change,) = _found()[1].changes
+    reach = math.hypot(0.05, 2.776 * 0.01 * (2 / 3) ** 0.5)
+    assert change.interval == pytest.approx({"low": 0.03 - reach, "high": 0.03 + reach}, abs=1e-3)
+    assert "over examples, as these are not the same" in change.why
+
+
+def test_seeds_that_are_all_the_same_leave_the_tolerance(repository: Repository) -> None:
+    """Else no interval would be as narrow as theirs, and every difference count."""
+    _of_three_seeds(0.0, 0.04)
+    repository.commit()
+    _of_three_seeds(0.0, 0.04)
+    repository.write(_metrics(full=0.83))
+    (change,) = _found()[1].changes
+    assert (change.counts, change.why) == (False, "within the tolerance of 5 points")
+
+
+def test_the_loss_on_a_test_set_is_not_called_validation_loss(repository: Repository) -> None:
+    def of(loss: float) -> dict[str, Any]:
+        return {name: {"baselines": {}, "full": ACCURACY | {"validation_loss": loss}} for name in ("sst2", "sst2-test")}
+
+    repository.commit(of(0.5))
+    repository.write(of(0.9))
+    assert [change.what.name for change in _found()[1].changes] == ["validation loss", "loss"]
+
+
+def test_a_flag_on_more_seeds_is_neither_new_nor_resolved(repository: Repository) -> None:
+    def flagged(seeds: int) -> dict[str, Any]:
+        return {"sst2": METRICS["sst2"] | {"flags": {"full": {"one_class_only": seeds}}}}
+
+    repository.commit(flagged(1))
+    repository.write(flagged(2))
+    (line,) = [line for line in _review().splitlines() if "flags" in line]
+    assert line == "Health flags on more or fewer seeds: sst2 full one class only (was 1, is 2)."
+
+
+def test_what_got_worse_within_the_tolerance_is_no_regression(repository: Repository) -> None:
+    """Beyond the noise of paired seeds, but by 2 points of 5; and it is not said to be better."""
+    repository.set("finetune.seeds", [1, 2, 3])
+    _predict(16, 36, 56)
+    repository.commit(_metrics(full=0.82))
+    _predict(20, 40, 60)
+    repository.write(_metrics(full=0.8))
+    _, found = _found()
+    assert [(of.counts, of.is_far, of.direction) for of in found.changes] == [(True, False, "worse")]
+    assert not found.has_failed
+
+
+def test_a_difference_beyond_the_tolerance_that_seeds_explain_is_no_regression(repository: Repository) -> None:
+    """Six points less, of seeds that vary by as much; the base, of which nothing else is known, has three seeds too."""
+    repository.set("finetune.seeds", [1, 2, 3])
+    repository.commit()
+    _of_three_seeds(0.06, 0.04)
+    repository.write(_metrics(full=0.74))
+    (change,) = _found()[1].changes
+    reach = 4.302653 * 0.06 * (2 / 3) ** 0.5
+    assert change.interval == pytest.approx({"low": -0.06 - reach, "high": -0.06 + reach}, abs=1e-4)
+    assert (change.counts, change.is_far, change.is_regression) == (False, True, False)
+
+
+def test_the_same_examples_add_nothing_to_the_spread_over_seeds(repository: Repository) -> None:
+    """Without predictions they are taken to be the same, whatever the intervals over examples."""
+    _of_three_seeds(0.01, 0.04)
+    repository.commit()
+    _of_three_seeds(0.01, 0.03)
+    repository.write(_metrics(full=0.83))
+    (change,) = _found()[1].changes
+    reach = 2.776 * 0.01 * (2 / 3) ** 0.5
+    assert change.interval == pytest.approx({"low": 0.03 - reach, "high": 0.03 + reach}, abs=1e-4)

@@ -1,10 +1,12 @@
 """Models that generate answers; tests/integration/test_predict.py has the others."""
 
+import io
 import sys
 from pathlib import Path
 
 import pytest
 
+from retrace.cli.predict import _rows
 from retrace.core.errors import InputError
 from retrace.datasets.squad import read_questions
 from retrace.evaluation.outcomes import decided_answers
@@ -45,3 +47,17 @@ def test_generated_answers_are_those_of_the_stage(here: Path, monkeypatch: pytes
     assert [predictor.answers([row])[0]["answer"] for row in given] == [row["answer"] for row in found], "asked again"
     with pytest.raises(InputError, match="--ensemble: squad has models that generate answers"):
         Predictor("squad", "full", [1, 2], project.params())
+
+
+@pytest.mark.parametrize("line", ["good\n", '{"text": "good"}\n'])
+def test_a_byte_order_mark_is_no_part_of_the_first_text(monkeypatch, line: str) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"\ufeff{line}\ufeff{line if line[0] != '{' else 'b'}"))
+    first, second = _rows(("text",), None)
+    assert (first, second["text"][0]) == ({"text": "good"}, "\ufeff")
+
+
+def test_half_a_character_in_a_value_is_refused(monkeypatch) -> None:
+    from retrace.cli.predict import _require_texts
+
+    with pytest.raises(InputError, match=r"^--question 2: not UTF-8$"):
+        _require_texts({"passage": "a", "question": "Who\udcff?"}, ("question",), "--question 2")

@@ -5,7 +5,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
 from retrace.core.errors import InputError
-from retrace.finetuning.method import PRETRAINED
+from retrace.core.paths import PRETRAINED
 from retrace.serving.predictor import _MASKS, WordModel
 from retrace.tokens.tokenizer import token_id
 from tests.tiny import MASKED_FAMILIES, tiny_pretrained, tiny_tokenizer

@@ -64,7 +64,7 @@ def _reported(texts: list[str], family: str, tmp_path: Path) -> PerplexityFigure
     path.write_text("\n\n".join(texts), encoding="utf-8")
     model, device = _model_of(family, tokenizer), tiny_device()
     if family == "llama":
-        write_stream(tmp_path / "valid.npy", tokenizer, read_documents(path))
+        write_stream(tmp_path / "valid.npy", tokenizer, [read_documents(path)])
         stream, lengths, sizes = held_out(tmp_path / "valid.npy", path, tokenizer)
         batches = sliding_batches(stream, len(stream), len(stream), vocabulary)
         return figures_of(document_losses(model, batches, lengths, device), sizes)

@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from retrace.statistics import intervals as ci
+from retrace.statistics.comparisons import compare, difference
+from retrace.statistics.scales import SCALES, Figure
 
 
 def test_a_seed_draws_as_many_examples_as_there_are_however_large_the_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,3 +146,72 @@ def test_intervals_hold_their_figure_within_its_scale(scored: list[list[float]],
     found = ci.interval_of_examples(middle, shares, drawn, 5, ends)
     for interval in (found, ci.with_seeds(found, by_seed, ends) if len(by_seed) > 1 else found):
         assert ends[0] <= interval["low"] <= middle <= interval["high"] <= ends[1]
+
+
+def _macro(value: float, of: list[float], examples: list[int], drawn: np.ndarray | None = None) -> ci.Scored:
+    """A model's macro mean over two classes, by default one that no resample changes."""
+    by_class = {"f1": ci.ByClass(np.array(of), np.array(examples), 2)}
+    drawn = np.full(100, value) if drawn is None else drawn
+    return ci.Scored({"f1": value}, {"f1": drawn}, {}, {"f1": sum(examples)}, by_class, {"f1": (0.0, 1.0)})
+
+
+def test_a_class_counts_as_the_model_with_fewest_examples_of_it_has() -> None:
+    """As precision, which is a share of what each model predicted: five times, and a hundred times."""
+    few, many = _macro(0.75, [0.5, 1.0], [395, 5]), _macro(0.25, [0.5, 0.0], [300, 100])
+    for pair in ([few], [many]), ([many], [few]):
+        assert difference("f1", *pair).of_examples == pytest.approx(0.5 / 5**0.5)
+
+
+def test_a_class_has_the_mean_number_of_examples_over_seeds() -> None:
+    seeds = [_macro(0.75, [0.5, 1.0], [100, examples]) for examples in (5, 15)]
+    half = (1 - ci.wilson_interval(1.0, 10)["low"]) / 2
+    assert ci.intervals(seeds)["f1"]["low_examples"] == pytest.approx(0.75 - half)
+
+
+def test_a_macro_mean_of_few_examples_is_wider_than_its_resamples_too() -> None:
+    found = ci.intervals([_macro(0.5, [0.5, 0.5], [2, 3], np.linspace(0.4, 0.6, 401))])["f1"]
+    reach = 0.095 * ci.widening(5)
+    assert found == pytest.approx({"low": 0.5 - reach, "high": 0.5 + reach})
+
+
+def test_a_difference_is_within_what_the_scale_allows() -> None:
+    """0.95 and 0.05 of a fraction, either way round; and of a correlation, which goes from -1 to 1."""
+    spread = np.array([-0.4, 0.0, 0.4])
+    for scale, most in (("fraction", 1.0), ("correlation", 0.9 + 0.4 * 1.959964)):
+        high, low = (
+            [ci.Scored({"f1": value}, {"f1": spread * of}, ends={"f1": SCALES[scale].ends})]
+            for value, of in ((0.95, 1), (0.05, 0))
+        )
+        legend = {"f1": Figure(scale, "higher")}
+        (falls,), (rises,) = compare({"a": low, "b": high}, legend), compare({"a": high, "b": low}, legend)
+        assert (rises.low, rises.high) == pytest.approx((0.9 - 0.4 * 1.959964, most))
+        assert (falls.low, falls.high) == pytest.approx((-rises.high, -rises.low))
+
+
+def test_a_figure_of_no_example_is_as_unsure_as_one_of_one_and_not_unknown() -> None:
+    nothing = ci.Scored({"recall": 0.0}, {}, {"recall": ci.Share(np.zeros(4, bool), np.zeros(4, bool))}, {"f1": 0})
+    assert [nothing.examples_of(name) for name in ("recall", "f1", "other")] == [1, 1, 0]
+
+
+def test_of_a_single_example_a_macro_mean_may_be_anything() -> None:
+    """One text, of a class that the model finds, and takes for another one too."""
+    one = ci.Scored({"f1": 0.5}, {"f1": np.full(100, 0.5)}, {}, {"f1": 1},
+                    {"f1": ci.ByClass(np.array([1.0]), np.array([1]), 2)}, {"f1": (0.0, 1.0)})  # fmt: skip
+    assert ci.intervals([one])["f1"] == {"low": 0.0, "high": 1.0}
+
+
+def test_a_difference_on_few_examples_is_less_sure_than_its_resamples() -> None:
+    """Of five, by Student's t of four degrees of freedom and a variance over four of them; of many it is not."""
+    spread, wide = np.array([-0.3, 0.0, 0.3]), 2.776445 / 1.959964 * (5 / 4) ** 0.5
+    for examples, times in ((5, wide), (0, 1.0)):
+        first, second = (ci.Scored({"f1": 0.5}, {"f1": 0.5 + of * spread}, {}, {"f1": examples}) for of in (2, 1))
+        assert difference("f1", [first], [second]).reach() == pytest.approx(1.959964 * 0.3 * times)
+
+
+def test_what_could_be_shown_is_said_for_all_pairs_together() -> None:
+    """Of three methods there are three pairs, of two there is one: 2.39 and 1.96 standard errors, and 0.84."""
+    spread = np.array([-0.1, 0.0, 0.1])
+    methods = {name: [ci.Scored({"f1": 0.5}, {"f1": of * spread})] for name, of in (("a", 1), ("b", 0), ("c", 2))}
+    two = {name: methods[name] for name in "ab"}
+    found = [compare(of, {"f1": Figure("fraction", "higher")})[0].detectable for of in (two, methods)]
+    assert found == pytest.approx([0.1 * (1.959964 + 0.841621), 0.1 * (2.393980 + 0.841621)])

@@ -112,8 +112,14 @@ def test_an_entry_has_the_runs_own_figures(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"changed": ["retrace/x.py"]}, "two-cores: the run is of no commit, as retrace/x.py was not committed when"),
-        ({"commit": None}, "two-cores: the run is of no commit, as nothing was committed when it began; commit, and"),
+        (
+            {"changed": ["retrace/x.py"]},
+            "two-cores: the run belongs to no commit, as retrace/x.py was not committed",
+        ),
+        (
+            {"commit": None},
+            "two-cores: the run belongs to no commit, as nothing was committed when it began",
+        ),
         ({"commit": OTHER}, f"two-cores: the runs are of several commits, {COMMIT} and {OTHER}; run all again"),
         ({"small": True}, "two-cores: a small run cannot be a record: run"),
         ({"seconds": 3600.0}, "two-cores: the run took 4.0 h; the budget is two cores, two hours"),

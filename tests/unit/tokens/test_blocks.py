@@ -20,13 +20,13 @@ TOKENIZER = train_tokenizer(TokenizerSettings(vocab_size=50), lambda: TEXT, "k")
 
 def test_bytes_have_no_unknown_tokens(tmp_path: Path) -> None:
     llama = load_tokenizer(write_model(tmp_path, LLAMA))
-    assert write_stream(tmp_path / "s.npy", llama, ["one! 🙂"])[0]["unknown"] == 0
+    assert write_stream(tmp_path / "s.npy", llama, [["one! 🙂"]])[0]["unknown"] == 0
 
 
 @pytest.mark.parametrize(("size", "kind"), [(65_536, np.uint16), (65_537, np.uint32)])
 def test_ids_take_no_more_bytes_than_they_need(tmp_path: Path, monkeypatch, size: int, kind: type) -> None:
     monkeypatch.setattr(SubwordTokenizer, "size", size)
-    write_stream(tmp_path / "s.npy", TOKENIZER, TEXT[:1])
+    write_stream(tmp_path / "s.npy", TOKENIZER, [TEXT[:1]])
     assert open_stream(tmp_path / "s.npy").dtype == kind
 
 
@@ -52,7 +52,7 @@ def test_a_stream_loses_no_token_and_no_boundary(tmp_path_factory: pytest.TempPa
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "BATCH", 2)
         patch.setattr(blocks, "SCANNED", 3)
-        counts, ends = write_stream(path, TOKENIZER, texts[:1], texts[1:])
+        counts, ends = write_stream(path, TOKENIZER, [texts[:1], texts[1:]])
         stream = open_stream(path)
         found = [stream[first:last].tolist() for first, last in find_documents(stream, begin)]
     alone = [TOKENIZER.encode_documents([text])[0] for text in texts]

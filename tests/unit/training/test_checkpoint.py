@@ -282,10 +282,10 @@ def test_the_disk_space_of_checkpoints_is_announced_before_training(monkeypatch,
     optimizers = make_optimizers(model, OptimizerSettings(kind=kind), 0.1)
     checkpointer = Checkpointer("test", "", tiny_device())
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=5 * 2**29))
-    said = f"takes up to {2 + 3 * copies * 2} MiB of disk space; 2.5 GiB are free"
+    said = f"takes up to {2 + 3 * copies * 2} MiB of disk space; 2.5 GiB is free"
     assert checkpointer.space(optimizers) == said
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2**20))
-    with pytest.raises(InputError, match="the trained weights take 2 MiB of disk space; 1 MiB are free"):
+    with pytest.raises(InputError, match="the trained weights take 2 MiB of disk space; 1 MiB is free"):
         checkpointer.space(optimizers)
     checkpointer.close()
 

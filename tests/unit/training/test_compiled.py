@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch._dynamo.utils import counters
 
 from retrace.compute.device import Device
-from retrace.objectives.language_modelling import Masking
+from retrace.objectives.language_modelling import BlockModelling, Masking
 from retrace.training.checkpoint import _hardware
 from retrace.training.loop import Run, train
 from retrace.training.settings import OptimizerSettings
@@ -128,3 +129,17 @@ def test_a_killed_run_ends_with_the_same_bytes_whatever_was_compiled_before(tmp_
     resumed = run()
     assert "resuming after step 4" in resumed.stdout, resumed.stderr
     assert resumed.stdout.split()[-1] == whole.stdout.split()[-1]
+
+
+WORDS = Masking(0.3, continues=torch.arange(VOCABULARY.size) % 3 == 0)
+
+
+@pytest.mark.parametrize(("masking", "varies"), [(Masking(0.3), False), (WORDS, True), (None, True)])
+def test_targets_are_rounded_up_only_where_their_number_varies(masking: Masking | None, varies: bool) -> None:
+    """As many in each block and batch by plain masking: a compiled model needs no padding of them."""
+    stream = np.random.default_rng(1).integers(5, VOCABULARY.size, 16 * 64)
+    objective, device = BlockModelling(stream, VOCABULARY, 64, 8, masking, 1), tiny_device()
+    (batch, *_) = objective.batches(1)
+    plain, compiled = (objective.part(batch, slice(None), of) for of in (device, replace(device, compiler="eager")))
+    assert (compiled.at.shape != plain.at.shape) == varies
+    assert compiled.at.ndim == (1 if varies else 2)
