@@ -66,7 +66,7 @@ def main() -> None:
         if device.is_main:
             report = measures.PerplexityReport(splits=splits)
             write_json(measures.PERPLEXITY, rounded(report.headlines.to_json()))
-            write_json(measures.DETAILS, rounded(report.to_json(), STEADY_DIGITS))
+            write_json(measures.PERPLEXITY_DETAILS, rounded(report.to_json(), STEADY_DIGITS))
             measures.write_documents(every)
 
 

@@ -13,8 +13,7 @@ from retrace.core.paths import PRETRAINED, QUESTIONS, TASKS, checkpoint_facts, s
 from retrace.core.records import SOURCES
 from retrace.core.weights import parameters_by_module, weight_files
 from retrace.evaluation.records import DETAILS, Details
-from retrace.perplexity.measures import DETAILS as PERPLEXITY
-from retrace.perplexity.measures import PerplexityReport
+from retrace.perplexity.measures import PERPLEXITY_DETAILS, PerplexityReport
 from retrace.report import runs
 from retrace.report.blocks import Head, Section
 from retrace.report.browser import predictions_section
@@ -31,16 +30,16 @@ def main() -> None:
     read = runs.ReportParams.read()
     params, data = read.params, read.params["data"]
     source = source_folder(data)
-    inputs = [source, TASKS, QUESTIONS, PREDICTIONS, PRETRAINED, DETAILS, PERPLEXITY, BASELINES]
+    inputs = [source, TASKS, QUESTIONS, PREDICTIONS, PRETRAINED, DETAILS, PERPLEXITY_DETAILS, BASELINES]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs", SOURCES], read.settings):
-        details, perplexity = Details.read(DETAILS), PerplexityReport.read(PERPLEXITY)
+        details, perplexity = Details.read(DETAILS), PerplexityReport.read(PERPLEXITY_DETAILS)
         tasks, records = read_tasks(details, params), runs.read_runs(params)
         stages = runs.read_stages(SOURCES) | runs.read_stages()
         shares, flags = shares_of(records), found_flags(details, perplexity)
         said = verdict(judged(tasks), perplexity, shares)
         origins = {name: of.origin for name, of in {**records, **stages}.items()}
         counts = parameters_by_module(PRETRAINED)
-        hashed = [*(PRETRAINED / name for name in weight_files(PRETRAINED)), DETAILS, PERPLEXITY]
+        hashed = [*(PRETRAINED / name for name in weight_files(PRETRAINED)), DETAILS, PERPLEXITY_DETAILS]
         digests = {path.as_posix(): file_digest(path) for path in hashed}
         folds = [
             runs.time_fold(records, stages, params),

@@ -20,6 +20,7 @@ from retrace.training.settings import OptimizerSettings
 
 if TYPE_CHECKING:
     from retrace.estimates.architectures import ClosedForm, Count, NamedModel, Published
+    from retrace.estimates.memory import Needs
     from retrace.finetuning.method import Method
 
 SECTIONS: dict[str, tuple[str, type[Any]]] = {
@@ -139,13 +140,19 @@ def memory(
     load = Load(batch, length, batch * scored, device.bf16, device.attention)
     dropout = getattr(recipe, "dropout", None)
     needed = update_needs(kind, named.config, load, optimizer, chosen.tune, dropout)
+    formula = formula_memory(chosen, named.config, needed)
     print(f"{named.name}, {head}, {method}: {needed.parameters:,} parameters, {needed.trained:,} trained")
     precision = "bf16" if load.bf16 else "float32"
     print(f"{load.batch} × {load.length} tokens, products in {precision}, {optimizer.kind}, {load}")
     published = ("published", "no formula")
-    if formula := formula_memory(chosen, named.config, needed):
+    if formula:
         published = (f"published: {formula[0]}", size(formula[1].at(batch, length)))
-    estimate = [
+    print_table((), [("", ""), *_memory_lines(needed), ("", ""), published])
+
+
+def _memory_lines(needed: "Needs") -> Lines:
+    """An update's memory by what it holds."""
+    return [
         ("weights", size(needed.weights)),
         ("gradients", size(needed.gradients)),
         ("moments of the optimizer", size(needed.moments)),
@@ -153,7 +160,6 @@ def memory(
         ("estimate", size(needed.peak)),
         ("trained weights of the best epoch, in main memory, from the second epoch on", size(needed.gradients)),
     ]
-    print_table((), [("", ""), *estimate, ("", ""), published])
 
 
 def plan(

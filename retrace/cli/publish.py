@@ -68,7 +68,7 @@ def publish(
     weights = WEIGHTS / cell.path if cell else PRETRAINED
     require_weights(weights)
     trained = Trained(cell, params)
-    start, commit, doubts = trained.base, git("rev-parse", "HEAD"), _doubts(trained)
+    commit, doubts = git("rev-parse", "HEAD"), _doubts(trained)
     refusals = [f"{why}; --even-if {name} publishes it anyway" for name, why in doubts.items() if name not in even_if]
     if push:
         if refusals:
@@ -77,21 +77,29 @@ def publish(
     folder = PREPARED / (cell.path if cell else PRETRAINED.name)
     with guarded("publish", [weights], {}), atomic_folder(folder) as aside:
         if tuning:
-            published = write_tuned(tuning, weights, start, address, aside)
+            published = write_tuned(tuning, weights, trained.base, address, aside)
         else:
             published = write_pretrained(weights, address, aside)
         _write_words(aside, trained, model_card(trained, published, address, commit), commit)
     _list(folder, trained)
     if push:
-        if address.base and stored_digest(address.base, BASE_WEIGHTS) != file_digest(start / BASE_WEIGHTS):
-            raise InputError(f"--base: {address.base} has other weights than {start}; publish these first")
-        message = f"{trained.name} of Retrace at {commit}"
-        pin, is_new = upload(folder, address.repository, address.branch, private, message, OURS)
-        print(f"published as {pin}" if is_new else f"nothing new: {pin} has all of this already")
+        print(_send(folder, trained, address, private, commit))
         return
     for refusal in refusals:
         print(f"would be refused: {refusal}")
     print(f"nothing was sent; --push sends this to {address.repository}, and {folder / 'README.md'} is the card")
+
+
+def _send(folder: Path, trained: Trained, address: Address, private: bool, commit: str) -> str:
+    """Upload what was prepared; returns what was done, in words.
+
+    Raises InputError where the published base has other weights than the model was trained on.
+    """
+    if address.base and stored_digest(address.base, BASE_WEIGHTS) != file_digest(trained.base / BASE_WEIGHTS):
+        raise InputError(f"--base: {address.base} has other weights than {trained.base}; publish these first")
+    message = f"{trained.name} of Retrace at {commit}"
+    pin, is_new = upload(folder, address.repository, address.branch, private, message, OURS)
+    return f"published as {pin}" if is_new else f"nothing new: {pin} has all of this already"
 
 
 def _cell(task: str, method: str | None, seed: int | None, params: Mapping[str, Any]) -> Cell | None:

@@ -26,7 +26,7 @@ from retrace.statistics.comparisons import flag_unless_better
 from retrace.statistics.intervals import Figures, Resampled, centred_interval, held, percentile_interval, resample
 from retrace.statistics.scales import Figure, Flags
 
-PERPLEXITY, DETAILS = Path("reports/perplexity.json"), Path("reports/perplexity-details.json")
+PERPLEXITY, PERPLEXITY_DETAILS = Path("reports/perplexity.json"), Path("reports/perplexity-details.json")
 DOCUMENTS, COLUMNS = Path("reports/perplexity-documents.parquet"), ("loss", "scored", "tokens", "words", "bytes")
 UNITS = {
     "perplexity_per_token": Figure("perplexity", "lower"),

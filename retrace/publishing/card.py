@@ -23,8 +23,7 @@ from retrace.finetuning.settings import FineTuneSettings, entry_in_force
 from retrace.hub.pins import Pin
 from retrace.hub.settings import HubSettings, HubTaskSettings, HubText
 from retrace.models.heads import read_config
-from retrace.perplexity.measures import DETAILS as PERPLEXITY
-from retrace.perplexity.measures import PerplexityReport
+from retrace.perplexity.measures import PERPLEXITY_DETAILS, PerplexityReport
 from retrace.publishing.bundle import Address, Published
 from retrace.report.blocks import Code, Table
 from retrace.report.names import baseline_name, score_rows
@@ -104,7 +103,7 @@ class Trained:
     @cached_property
     def perplexity(self) -> PerplexityReport | None:
         """The perplexity of the pretrained model; None where it was not measured."""
-        return PerplexityReport.read(PERPLEXITY) if PERPLEXITY.is_file() else None
+        return PerplexityReport.read(PERPLEXITY_DETAILS) if PERPLEXITY_DETAILS.is_file() else None
 
     @property
     def is_tested(self) -> bool:
@@ -143,7 +142,7 @@ class Trained:
     def learned_nothing(self) -> Flags:
         """Signs that the model has learned nothing: name → evidence."""
         if self.cell is None:
-            splits = PerplexityReport.read(PERPLEXITY).splits
+            splits = PerplexityReport.read(PERPLEXITY_DETAILS).splits
             return {f"{name} on {part}": text for part, split in splits.items() for name, text in split.flags.items()}
         return _by_split([trial.flags for _, _, trial in self.scored])
 

@@ -37,8 +37,7 @@ from retrace.estimates.memory import UNIT, example_memory
 from retrace.evaluation.records import DETAILS, Details, Figures
 from retrace.finetuning.method import Method, read_method
 from retrace.finetuning.settings import METHODS
-from retrace.perplexity.measures import DETAILS as PERPLEXITY
-from retrace.perplexity.measures import UNITS, PerplexityReport
+from retrace.perplexity.measures import PERPLEXITY_DETAILS, UNITS, PerplexityReport
 from retrace.report.results import read_curve
 from retrace.report.runs import read_runs
 from retrace.results.grid import Grid
@@ -88,7 +87,7 @@ class Reports:
             details=details,
             curves={task: read_curve(f"tasks/{task}") for task in grid.all_tasks},
             pretraining=read_curve("pretrain/epochs") if pretrained else None,
-            perplexity=PerplexityReport.read(PERPLEXITY) if pretrained else None,
+            perplexity=PerplexityReport.read(PERPLEXITY_DETAILS) if pretrained else None,
             runs=read_runs(params),
             named={*tasks, *grid.all_tasks, *grid.every_method, *params.get("methods", {}), "pretrain"},
             params=params,

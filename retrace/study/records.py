@@ -20,8 +20,7 @@ from retrace.core.records import Record
 from retrace.core.settings import Seed, build_file, require
 from retrace.evaluation.metrics import accuracy, squad_v2
 from retrace.evaluation.records import DETAILS, Details
-from retrace.perplexity.measures import DETAILS as PERPLEXITY
-from retrace.perplexity.measures import UNITS, PerplexityReport
+from retrace.perplexity.measures import PERPLEXITY_DETAILS, UNITS, PerplexityReport
 from retrace.report.blocks import NOTHING, Cell, Code, Table, figure_text
 from retrace.report.names import p_text, shown_factor, with_unit
 from retrace.report.page import fill_markdown
@@ -208,10 +207,10 @@ def _scores(folder: Path, task: str) -> tuple[str, dict[int, float]]:
 
 
 def _perplexity(folder: Path) -> float:
-    measures = PerplexityReport.read(folder / PERPLEXITY).splits["valid"].measures
+    measures = PerplexityReport.read(folder / PERPLEXITY_DETAILS).splits["valid"].measures
     found = measures["masked"].perplexity_per_token if "masked" in measures else None
     if found is None:
-        raise InputError(f"{folder / PERPLEXITY}: valid.masked.perplexity_per_token: no figure")
+        raise InputError(f"{folder / PERPLEXITY_DETAILS}: valid.masked.perplexity_per_token: no figure")
     return found
 
 

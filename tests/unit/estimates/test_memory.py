@@ -101,9 +101,9 @@ def test_planned_memory_is_that_of_real_tensors(family: str, method: str, bf16: 
     assert needs.peak == pytest.approx(live.peak, rel=0.02)
 
 
-@pytest.mark.parametrize("family", ["bert", "llama"])
-@pytest.mark.parametrize("parts", [None, 3])
-@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize(  # every pair of values occurs
+    ("family", "parts", "again"), [("bert", None, True), ("bert", 3, False), ("llama", None, False), ("llama", 3, True)]
+)
 def test_planned_memory_is_that_of_an_update_in_parts_and_with_layers_computed_again(
     tmp_path: Path, family: str, parts: int | None, again: bool
 ) -> None:

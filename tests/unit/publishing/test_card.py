@@ -15,7 +15,7 @@ from retrace.core.files import write_json
 from retrace.core.settings import read_params
 from retrace.evaluation.records import DETAILS, BaselineDetails, SeedDetails, TaskDetails
 from retrace.hub.pins import Pin
-from retrace.perplexity.measures import DETAILS as MEASURED
+from retrace.perplexity.measures import PERPLEXITY_DETAILS as MEASURED
 from retrace.perplexity.measures import PerplexityReport
 from retrace.publishing.bundle import Address, Published
 from retrace.publishing.card import WORKS, Origin, Trained, hub_origin, model_card
