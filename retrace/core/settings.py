@@ -98,6 +98,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     text = read_text(path)
     try:
         params = YAML(typ="safe", pure=True).load(text)
+        json.dumps(params, default=str)  # which a key that is a list, or an alias within itself, fails
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{mark.line + 1}:{mark.column + 1}" if mark else "1"
@@ -106,7 +107,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         before = text[: error.position].split("\n")
         place = f"{len(before)}:{len(before[-1]) + 1}"
         raise InputError(f"{path}:{place}: the character {error.character!r} is not allowed in YAML") from None
-    except (RecursionError, ValueError) as error:  # nested too deeply, or not a date or a number
+    except (RecursionError, TypeError, ValueError) as error:  # also one that is nested too deeply, or no date
         raise InputError(f"{path}: {error}") from None
     if not isinstance(params, dict):
         found = "nothing" if params is None else type(params).__name__

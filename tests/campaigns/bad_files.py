@@ -95,7 +95,7 @@ def table_faults(draw: Random, delimiter: str, column: str, empty: str) -> Itera
         return table(delimiter.join(changed))
 
     text, label, no_label = texts[row], labels[row], ":2: no column 'label'"
-    no_text, no_row = f":2: no column '{column}'", f": no {empty}"
+    no_text, no_row = f":2: no column '{column}'", f": {empty}"
     yield from line_faults(draw, table().decode().splitlines(), count)
     yield from (
         ("line ends", table().replace(b"\n", b"\r"), ":1: not a row: a carriage return"),
@@ -123,7 +123,7 @@ def table_faults(draw: Random, delimiter: str, column: str, empty: str) -> Itera
 
 def sentence_cases(draw: Random) -> Iterator[Case]:
     """SST-2's table."""
-    faults = list(table_faults(draw, "\t", "sentence", "row below the header"))
+    faults = list(table_faults(draw, "\t", "sentence", "no row below the header"))
     for label in ("1.0", "0.5", "", "2", "-1", "null", "True", "\uff11", "1 ", "nan", "9" * 400):
         content = f"sentence\tlabel\na\t1\nb\t{label}\n".encode()
         faults.append(("label", content, f":3: label {label!r} is not allowed; expected 0 or 1"))
@@ -134,7 +134,7 @@ def sentence_cases(draw: Random) -> Iterator[Case]:
 def task_cases(draw: Random) -> Iterator[Case]:
     """Classification tasks as tsv and csv."""
     for name, mark in (("f.tsv", "\t"), ("f.csv", ",")):
-        faults = list(table_faults(draw, mark, "text", "example in it"))
+        faults = list(table_faults(draw, mark, "text", "it contains no example"))
         for label in ("", " "):
             content = f"text{mark}label\na{mark}1\nb{mark}{label}\nc{mark}0\n".encode()
             faults.append(("label", content, f":3: label {label!r} is not allowed; expected text or a whole"))
@@ -185,7 +185,7 @@ def json_line_cases(draw: Random) -> Iterator[Case]:
           for written in ("NaN", "1e999")),
         *(("empty text", cells(written, "1"), f"{place} text {seen} is not allowed; expected text")
           for written, seen in texts.items()),
-        ("label", cells('"a"', "1" * 5000), f"{place} not json: a number of more than"),
+        ("label", cells('"a"', "1" * 5000), f"{place} not json: Exceeds the limit"),
         ("empty text", cells('" "', "1"), f"{place} the text is empty"),
         ("missing column", changed('{"label": 1}'), f"{place} no column 'text'; the columns are: label"),
         ("missing column", changed("{}"), f"{place} no column 'text'; the columns are: "),

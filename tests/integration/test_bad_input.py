@@ -97,7 +97,7 @@ GONE = "'data/own/gone' is not a folder; put"
         ("sources.files", {}, "text/wiki.train.tokens", b"ok\n\xe9t\xe9\n",
          "data/own/text/wiki.train.tokens:2:1: byte 0xe9 is not UTF-8; save the file as UTF-8"),
         ("sources.files", {}, "squad/train-v2.0.json", MISPLACED,
-         "data/own/squad/train-v2.0.json:1:117: question q: the answer 'Ada' is not at character 2"),
+         "data/own/squad/train-v2.0.json: question q: the answer 'Ada' is not at character 2"),
         ("sources.files", HALVED, "sst2/train.tsv", b"sentence\tlabel\na\t1\n\nb\t0\nc\t3\n",
          "data/own/sst2/train.tsv:5: label '3' is not allowed; expected 0 or 1"),
         ("sources.files", HALVED, "sst2/train.tsv", b"sentence\tlabel\na\t1\n",
