@@ -95,7 +95,8 @@ def check_project() -> None:
 def require_ready() -> None:
     """Raise InputError where `dvc repro` would fail for a wrong setting, or for a further task without its files.
 
-    DVC would run other stages first, or only say that a dependency is missing.
+    DVC would run other stages first, or only say that a dependency is missing. A folder that `dvc add` tracks may be
+    in the remote.
     """
     from retrace.files.tasks import check_files  # here, as it takes a second to import
 
@@ -104,7 +105,10 @@ def require_ready() -> None:
     for of in (ClassificationParams, QuestionAnsweringParams):
         section = _fixed(of.dvc_keys()[0])
         for name in build(dict[str, dict], settings, section):
-            check_files(of.read(settings, key=name).task, f"{section}.{name}")
+            task = of.read(settings, key=name).task
+            folder = Path(task.folder)
+            if not any(Path(f"{above}.dvc").is_file() for above in (folder, *folder.parents)):
+                check_files(task, f"{section}.{name}")
 
 
 def lock_fault() -> str | None:

@@ -35,7 +35,8 @@ def repro(
 ) -> None:
     """Check the settings, then do what `dvc repro` does, but pull what is out of date from the default remote."""
     require_checkout()
-    require_ready()
+    if not arguments:  # named stages may need less
+        require_ready()
     from retrace.cli.remote import Sender, pull_option  # here, as DVC takes a second to import
 
     with Sender() if push else nullcontext():

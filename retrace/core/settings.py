@@ -31,6 +31,7 @@ PARAMS, DATA_PARAMS = Path("params.yaml"), Path("data/params.yaml")
 DATA_KEYS = ("sample", "files", "hub", "classification", "question_answering", "checkpoints")
 LARGEST_SEED = 2**32 - 1  # of NumPy
 MOST_SHOWN = 200  # characters of a value in a message
+MOST_VALUES = 100_000  # in a file; ours have a few hundred
 _NAMED = re.compile(r"\$\{(?:item\.)?([\w.]+)\}")  # as in dvc.yaml
 
 T = TypeVar("T")
@@ -98,7 +99,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     text = read_text(path)
     try:
         params = YAML(typ="safe", pure=True).load(text)
-        json.dumps(params, default=str)  # which a key that is a list, or an alias within itself, fails
+        _require_plain(path, params)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{mark.line + 1}:{mark.column + 1}" if mark else "1"
@@ -107,12 +108,29 @@ def read_yaml(path: Path) -> dict[str, Any]:
         before = text[: error.position].split("\n")
         place = f"{len(before)}:{len(before[-1]) + 1}"
         raise InputError(f"{path}:{place}: the character {error.character!r} is not allowed in YAML") from None
-    except (RecursionError, TypeError, ValueError) as error:  # also one that is nested too deeply, or no date
+    except (RecursionError, ValueError) as error:  # nested too deeply, or not a date or a number
         raise InputError(f"{path}: {error}") from None
     if not isinstance(params, dict):
         found = "nothing" if params is None else type(params).__name__
         raise InputError(f"{path}: expected keys and values, found {found}")
     return params
+
+
+def _require_plain(path: Path, params: Any) -> None:
+    """Raise InputError where aliases (*name) expand to too many values, or without end, or a key is not a scalar."""
+    count, waiting = 0, [params]
+    while waiting:
+        value = waiting.pop()
+        keys = list(value) if isinstance(value, Mapping) else []
+        for key in keys:
+            if not isinstance(key, str | int | float | None):
+                raise InputError(f"{path}: the key {key!r} is not allowed; expected text")
+        inner = [value[key] for key in keys] or (value if isinstance(value, list) else [])
+        count += len(inner)
+        if count > MOST_VALUES:
+            most = f"more than {MOST_VALUES:,} values"
+            raise InputError(f"{path}: {most}, aliases (*name) counted as what they stand for")
+        waiting += inner
 
 
 def file_of(key: str) -> Path:

@@ -80,8 +80,7 @@ class Trained:
         self.base = self.method.base if self.method else PRETRAINED  # the folder that its training started from
         self.is_random = bool(self.method and self.method.file == SCRATCH)
         self.is_own = self.base == PRETRAINED and not self.is_random  # pretrained here
-        is_pretrained = self.is_own and params["pretrain"]["epochs"] != 0
-        texts = params["tokenizer"].get("train_on", ["text"]) if is_pretrained else []
+        texts = _pretraining_texts(params) if self.is_own else []
         # The data that it was trained on here, that of its task last.
         self.data = [*(name for name in texts if not cell or name != cell.task), *([cell.task] if cell else [])]
 
@@ -314,3 +313,10 @@ def _score_table(model: Trained) -> Table:
     columns += [(of.figures, of.intervals, {}) for of in task.baselines.values()]
     header = ("score", "unit", "this model", "before tuning", *map(baseline_name, task.baselines))
     return Table(header, score_rows(trial.figures, task.legend, columns))
+
+
+def _pretraining_texts(params: Mapping[str, Any]) -> list[str]:
+    """The data that pretraining read: the running text alone where all of its epochs are on that."""
+    texts, recipe = params["tokenizer"].get("train_on", ["text"]), params["pretrain"]
+    most = recipe["epochs"] - recipe.get("text_epochs", 0)
+    return [name for name in texts if most > 0 or (recipe["epochs"] and name == "text")]

@@ -69,11 +69,12 @@ def _read(grid: Grid, source: Path, task: Task) -> Predictions:
     name = task.name if is_dev else task.name.removesuffix(ON_TEST)
     part, read = ("dev", read_epochs) if is_dev else ("test", read_tested)
     listed = grid.methods_of(name)
-    kept: dict[str, list[pd.DataFrame]] = {
-        method_name(method): [] for method in [method for method in task.methods if method in listed] + [*listed]
+    rows: dict[str, list[pd.DataFrame]] = {
+        method: [] for method in [*(method for method in task.methods if method in listed), *listed]
     }
     for cell in grid.cells_of(name):
-        kept[method_name(cell.method)].append(kept_epoch(read(PREDICTIONS / cell.path, task.kind)).rows)
+        rows[cell.method].append(kept_epoch(read(PREDICTIONS / cell.path, task.kind)).rows)
+    kept = {method_name(method): seeds for method, seeds in rows.items()}
     baselines = {baseline_name(baseline): given for baseline, given in read_baselines(task.name).items()}
     if task.kind == "classification":
         return _classified(task, read_examples(source, name, part), read_classes(source, name), kept, baselines)

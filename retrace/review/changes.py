@@ -151,7 +151,7 @@ class _Judge:
         """
         if place.is_baseline:
             return None
-        counts, freedom, squares, of_examples = [], 0, 0.0, 0.0
+        counts, errors, freedom, squares = [], list[float](), 0, 0.0
         for side in self._sides:
             task = side.details.tasks.get(place.of) if side.details else None
             of = task.methods.get(place.who) if task else None
@@ -162,12 +162,12 @@ class _Judge:
             ends = of.intervals.get(place.figure, {}) if of and not has_same_examples else {}
             if ends:
                 low, high = (ends.get(f"{end}_examples", ends[end]) for end in ("low", "high"))
-                of_examples = math.hypot(of_examples, (high - low) / (2 * Z))
-        if not squares or not (has_same_examples or of_examples):
+                errors.append((high - low) / (2 * Z))
+        if not squares or not (has_same_examples or len(errors) == 2):
             return None
         error = math.sqrt(squares / freedom * sum(1 / count for count in counts))
         old, new = (side.headlines.figures[place] for side in self._sides)
-        return Difference(new - old, of_examples, error, freedom)
+        return Difference(new - old, math.hypot(*errors), error, freedom)
 
     def _change(
         self, place: Place, found: Difference | None, how: str, values: Sequence[float] | None = None

@@ -96,10 +96,11 @@ class Revision:
     def stale_stages(self) -> list[str]:
         """The stages of the working tree that have to run again; a commit is taken as it is."""
         try:
-            changed = [] if self._commit else sorted(self._files.repo.status())
+            changed = {} if self._commit else self._files.repo.status()
         except DvcException:
             return []
-        return [name for name in changed if not name.endswith(".dvc")]  # which are files that `dvc add` tracks
+        # Names that end with .dvc are files that `dvc add` tracks.
+        return sorted(name for name, of in changed.items() if not name.endswith(".dvc") and any(map(_is_change, of)))
 
     def read(self, path: Path) -> bytes | None:
         """The content of a file, if available."""
@@ -129,6 +130,13 @@ class Revision:
             return kind.from_json(json.loads(self.read(path) or b"null"))
         except ValueError:  # of json, or pydantic's
             return None
+
+
+def _is_change(change: Any) -> bool:
+    """Whether what DVC says of a stage is a change, rather than that files are absent here."""
+    if not isinstance(change, dict):
+        return True  # of the command
+    return any(said not in ("deleted", "not in cache") for files in change.values() for said in files.values())
 
 
 def commit_of(base: str) -> str:

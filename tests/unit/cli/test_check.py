@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from retrace.cli import check
 from retrace.cli.check import STAGES, cache_folder, mend_cache
 from tests.commands import refused, retrace
 from tests.toy import ROOT, Project, copy_settings
@@ -73,6 +74,9 @@ def test_what_dvc_would_fail_for_is_said_before_it_starts(project: Project) -> N
     project.set_all({"finetune.seeds": [1], "classification": OWN})
     said = f"error: data/params.yaml: classification.own: '{OWN['own']['folder']}' is not a folder; put "
     assert refused("repro").startswith(said)
+    Path("data/own").mkdir()
+    Path("data/own/a.dvc").touch()  # then it may be in the remote
+    check.require_ready()
 
 
 def test_a_method_by_another_name_has_a_file_of_that_name(project: Project) -> None:

@@ -57,7 +57,7 @@ VALID = {"masked": UNITS, "unigram": UNITS | {"perplexity_per_token": 147.0}, "b
 def _card(published: Published = PUBLISHED, address: Address = ADDRESS, **changes: Any) -> ModelCard:
     """The card of a model of which these facts are known, except for the changes."""
     facts = FACTS | changes
-    model: Any = SimpleNamespace(evaluated=facts["origins"][-1], **facts)
+    model: Any = SimpleNamespace(**{"evaluated": next(iter(facts["origins"][-1:]), None)} | facts)
     return model_card(model, published, address, COMMIT)
 
 
@@ -362,8 +362,14 @@ def test_only_what_was_read_is_what_it_was_trained_on(params) -> None:
     params["tokenizer"]["train_on"] = ["text", "sst2"]
     assert Trained(scratch, params).tokenizer_saw_more
     assert Trained(full, params).data == ["text", "sst2"]
-    params["pretrain"]["epochs"] = 0
+    params["pretrain"]["text_epochs"] = params["pretrain"]["epochs"]
+    assert Trained(None, params).data == ["text"]
+    params["pretrain"] |= {"epochs": 0, "text_epochs": 0}
     assert Trained(full, params).data == ["sst2"]
+    assert Trained(None, params).data == []
+    said = _card(origins=[], data=[], evaluated=FACTS["origins"][0]).text
+    assert "Nothing here: the checkpoint was used unchanged." in said
+    assert "## Licence" not in said
 
 
 def test_a_model_tuned_on_a_task_of_ones_own_knows_more_than_the_sample() -> None:

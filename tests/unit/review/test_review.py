@@ -346,6 +346,25 @@ def test_metrics_that_are_not_there_yet_are_said_to_be_missing(repository: Repos
     assert _found()[0] == "not compared: there are no metrics here yet; run dvc repro"
 
 
+@pytest.mark.parametrize(
+    ("status", "is_stale"),
+    [
+        ({"made": [{"changed outs": {"models": "not in cache"}}, {"changed deps": {"data/own": "deleted"}}]}, False),
+        ({"made": [{"changed deps": {"params.yaml": {"lr": "modified"}}}]}, True),
+        ({"made": [{"changed deps": {"data/own": "deleted", "stages/x.py": "modified"}}]}, True),
+        ({"made": ["changed command"]}, True),
+        ({"data/own/mine.dvc": [{"changed outs": {"data/own/mine": "modified"}}]}, False),
+    ],
+)
+def test_what_is_only_absent_is_not_out_of_date(
+    repository: Repository, monkeypatch, status: dict[str, Any], is_stale: bool
+) -> None:
+    """As in a clone without DVC's cache."""
+    repository.commit()
+    monkeypatch.setattr(Repo, "status", lambda _: status)
+    assert (Revision().stale_stages == ["made"]) is is_stale
+
+
 def test_other_methods_and_stages_out_of_date_are_named_and_the_rest_is_compared(repository: Repository) -> None:
     Path("dvc.yaml").write_text("stages: {make: {cmd: make, params: [lr]}}")
     repository.commit()
