@@ -100,6 +100,8 @@ def require_ready() -> None:
     """
     from retrace.files.tasks import check_files  # here, as it takes a second to import
 
+    if not PARAMS.is_file():
+        return  # as in a pipeline without settings
     check_project()
     settings = read_params()
     for of in (ClassificationParams, QuestionAnsweringParams):

@@ -111,7 +111,7 @@ def test_cells_take_a_gpu_each_and_dvc_lock_is_as_of_a_serial_run(tmp_path: Path
     project = on_gpus(tmp_path, monkeypatch, "side by side", cells=12, seconds=8, gpus=8)
     done = retrace("spread")
     assert done.code == 0, done
-    assert done.out.startswith("13 stages, 8 at once; their output is in .retrace/spread\n")
+    assert done.out.startswith("stages to run: 13, 8 at once; output in .retrace/spread\n")
     assert len(times()) == 12
     of_gpu = {gpu: sorted(each[1:] for each in times() if each[0] == gpu) for gpu, *_ in times()}
     assert of_gpu.keys() == {f"GPU-{number}" for number in range(8)}
@@ -142,7 +142,7 @@ def test_a_killed_cell_is_started_again_and_a_failed_one_stops_no_other(tmp_path
     assert texts("out*") == {f"out{number}": str(threads) for number in (1, 2, 4)}
     assert not Path("last").exists()
     (project.folder / "cell.py").write_text(STUMBLES.replace('"3"', '"none"'))
-    assert "1 stages, 1 at once" in retrace("spread", "-j", 2).out
+    assert "stages to run: 1, 1 at once" in retrace("spread", "-j", 2).out
     assert Path("last").exists()
 
 
@@ -152,7 +152,7 @@ def test_without_slurm_its_jobs_are_processes_here_which_take_a_gpu_each(tmp_pat
     monkeypatch.setattr(SlurmExecutor, "affinity", lambda: -1)  # where there is no `srun`
     done = retrace("spread", "--slurm")
     assert done.code == 0, done
-    assert re.search(r"^job \d+: .retrace/spread/needed.log\n4 stages, 4 at once;", done.out)
+    assert re.search(r"^job \d+: .retrace/spread/needed.log\nstages to run: 4, 4 at once;", done.out)
     assert {gpu for gpu, *_ in times()} == {"GPU-0", "GPU-1"}
     assert Path("last").read_text() == "made" * 3
 
