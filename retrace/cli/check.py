@@ -27,7 +27,7 @@ from retrace.core.settings import (
     values_of,
 )
 from retrace.evaluation.settings import EvaluateParams
-from retrace.files.settings import ClassificationParams, FilesParams, QuestionAnsweringParams
+from retrace.files.settings import ClassificationParams, FilesParams, QuestionAnsweringParams, check_files
 from retrace.finetuning.settings import INPUT_LENGTHS, METHODS, PER_TASK, FineTuneParams, check_length, method_settings
 from retrace.hub.pins import CheckpointParams, ModelParams, read_initial_checkpoint
 from retrace.hub.settings import HubClassificationParams, HubParams
@@ -98,8 +98,6 @@ def require_ready() -> None:
     DVC would run other stages first, or only say that a dependency is missing. A folder that `dvc add` tracks may be
     in the remote.
     """
-    from retrace.files.tasks import check_files  # here, as it takes a second to import
-
     if not PARAMS.is_file():
         return  # as in a pipeline without settings
     check_project()

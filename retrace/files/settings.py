@@ -5,8 +5,9 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
+from retrace.core.errors import InputError
 from retrace.core.paths import OWN, questions_path, running_text, sentences_path
-from retrace.core.settings import Params, Section, require
+from retrace.core.settings import DATA_PARAMS, Params, Section, require
 from retrace.datasets.settings import SplitSettings, TaskParams, TaskSettings
 from retrace.datasets.text import PARTS, text_path
 
@@ -37,6 +38,16 @@ class TaskFiles(SplitSettings):
     def paths(self) -> dict[str, Path]:
         """The file of each split."""
         return {part: Path(self.folder) / name for part, name in self.parts.items()}
+
+
+def check_files(settings: TaskFiles, key: str) -> None:
+    """Raise an InputError that says which files to put where, unless all files of a task are there."""
+    folder, names = Path(settings.folder), list(dict.fromkeys(settings.parts.values()))
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing:
+        what = f"{folder / missing[0]}: no such file" if folder.is_dir() else f"{str(folder)!r} is not a folder"
+        where = f", published at {settings.published}" if settings.published else ""
+        raise InputError(f"{DATA_PARAMS}: {key}: {what}; put {', '.join(names)} into {folder}{where}")
 
 
 class FilesSettings(Section):

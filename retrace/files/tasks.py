@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from retrace.core.errors import InputError
@@ -50,16 +49,6 @@ def read_files(settings: ClassificationSettings, key: str) -> TaskData:
     """
     tables = {part: Table(str(path), read_records(path, settings.format)) for part, path in settings.paths.items()}
     return read_task(settings, key, tables)
-
-
-def check_files(settings: TaskFiles, key: str) -> None:
-    """Raise an InputError that says which files to put where, unless all files of a task are there."""
-    folder, names = Path(settings.folder), list(dict.fromkeys(settings.parts.values()))
-    missing = [name for name in names if not (folder / name).is_file()]
-    if missing:
-        what = f"{folder / missing[0]}: no such file" if folder.is_dir() else f"{str(folder)!r} is not a folder"
-        where = f", published at {settings.published}" if settings.published else ""
-        raise InputError(f"{DATA_PARAMS}: {key}: {what}; put {', '.join(names)} into {folder}{where}")
 
 
 def read_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) -> TaskData:

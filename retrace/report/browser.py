@@ -68,13 +68,13 @@ def _read(grid: Grid, source: Path, task: Task) -> Predictions:
     is_dev = task.name in grid.all_tasks
     name = task.name if is_dev else task.name.removesuffix(ON_TEST)
     part, read = ("dev", read_epochs) if is_dev else ("test", read_tested)
-    listed = grid.methods_of(name)
-    rows: dict[str, list[pd.DataFrame]] = {
-        method: [] for method in [*(method for method in task.methods if method in listed), *listed]
+    listed, cells = grid.methods_of(name), grid.cells_of(name)
+    kept = {
+        method_name(method): [
+            kept_epoch(read(PREDICTIONS / cell.path, task.kind)).rows for cell in cells if cell.method == method
+        ]
+        for method in dict.fromkeys([*(method for method in task.methods if method in listed), *listed])
     }
-    for cell in grid.cells_of(name):
-        rows[cell.method].append(kept_epoch(read(PREDICTIONS / cell.path, task.kind)).rows)
-    kept = {method_name(method): seeds for method, seeds in rows.items()}
     baselines = {baseline_name(baseline): given for baseline, given in read_baselines(task.name).items()}
     if task.kind == "classification":
         return _classified(task, read_examples(source, name, part), read_classes(source, name), kept, baselines)

@@ -14,8 +14,7 @@ from retrace.core.paths import questions_path, sentences_path
 from retrace.datasets.card import make_card, new_source, write_card
 from retrace.datasets.splits import split_questions, split_sentences
 from retrace.datasets.text import copied
-from retrace.files.settings import FilesParams
-from retrace.files.tasks import check_files
+from retrace.files.settings import FilesParams, check_files
 
 
 def main() -> None:

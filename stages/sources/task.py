@@ -13,8 +13,8 @@ from pathlib import Path
 from retrace.core.errors import exit_cleanly
 from retrace.core.guard import guarded
 from retrace.core.settings import entry_name
-from retrace.files.settings import ClassificationParams, ClassificationSettings, QuestionAnsweringParams
-from retrace.files.tasks import check_files, read_files, write_questions_source, write_task_source
+from retrace.files.settings import ClassificationParams, ClassificationSettings, QuestionAnsweringParams, check_files
+from retrace.files.tasks import read_files, write_questions_source, write_task_source
 
 KINDS = {"classification": ClassificationParams, "question_answering": QuestionAnsweringParams}
 

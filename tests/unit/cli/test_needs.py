@@ -107,6 +107,7 @@ def test_out_of_memory_names_what_takes_less_and_what_was_planned(machine, monke
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
     for sign, message in {
         "CUDA error: out of memory": "CUDA error: out of memory\nCompile with `TORCH_USE_CUDA_DSA` to enable",
+        "Cuda failure 2 'out of memory'": "NCCL Error 1: unhandled cuda error\nCuda failure 2 'out of memory'",
         "CUBLAS_STATUS_ALLOC_FAILED": "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
     }.items():
         with pytest.raises(InputError, match=f"^pretrain: {sign}; planned are"), named_out_of_memory("pretrain"):
@@ -147,13 +148,3 @@ def test_the_folder_of_another_checkpoint_is_not_this_ones(here: Path) -> None:
         write_json(Path("data/model/source.json"), {"from": origin})
         layers.append(getattr(config_of(read_params()), "num_hidden_layers", None))
     assert layers == [12, 3]
-
-
-def test_nccl_out_of_memory_is_named() -> None:
-    """One more row of the list in test_out_of_memory_names_what_takes_less_and_what_was_planned."""
-    said = "NCCL Error 1: unhandled cuda error\nCuda failure 2 'out of memory'"
-    with (
-        pytest.raises(InputError, match=r"^evaluate: Cuda failure 2 'out of memory'$"),
-        named_out_of_memory("evaluate", trains=False),
-    ):
-        raise RuntimeError(said)

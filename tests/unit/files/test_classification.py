@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from retrace.core.errors import InputError
 from retrace.datasets.examples import SST2, Example, read_classes, read_examples, write_task
 from retrace.datasets.splits import held_out_split
-from retrace.files.settings import ClassificationParams, ClassificationSettings
-from retrace.files.tasks import check_files, make_task_card, read_files
+from retrace.files.settings import ClassificationParams, ClassificationSettings, check_files
+from retrace.files.tasks import make_task_card, read_files
 from tests.toy import ROOT
 
 TOPICS = ("world", "sports", "business", "science")

@@ -293,10 +293,11 @@ def test_perplexities_of_other_tokens_are_compared_by_byte(
     assert said.startswith("worse: masked perplexity (valid) +2.10" if fails else "within noise: 2 of 9 figures differ")
 
 
-def _scores(std: float) -> None:
-    """scores.json of three seeds."""
+def _scores(std: float, half: float | None = None) -> None:
+    """scores.json of three seeds, perhaps with half the width of the interval over examples; over seeds it is wider."""
     seeds = {str(seed): {"epoch": 1, "figures": {}, "intervals": {}, "before": {}} for seed in (1, 2, 3)}
-    method = method_of({}, seeds, {}, {"accuracy": std})
+    ends = {"low": 0.6, "high": 0.95, "low_examples": 0.8 - half, "high_examples": 0.8 + half} if half else {}
+    method = method_of({}, seeds, {"accuracy": ends} if half else {}, {"accuracy": std})
     task = {"headlines": ["accuracy"], "legend": {}, "baselines": {}, "methods": {"full": method}, "comparisons": []}
     write_json(Path("reports/scores.json"), {"sst2": task})
 
@@ -442,23 +443,14 @@ def test_it_starts_without_torch() -> None:
     assert python(code).stdout == "set()\n"
 
 
-def _of_three_seeds(std: float, half: float) -> None:
-    """scores.json of three seeds, and half the width of the interval over examples; over seeds it is wider."""
-    seeds = {str(seed): {"epoch": 1, "figures": {}, "intervals": {}, "before": {}} for seed in (1, 2, 3)}
-    ends = {"low": 0.6, "high": 0.95, "low_examples": 0.8 - half, "high_examples": 0.8 + half}
-    method = method_of({}, seeds, {"accuracy": ends}, {"accuracy": std})
-    task = {"headlines": ["accuracy"], "legend": {}, "baselines": {}, "methods": {"full": method}, "comparisons": []}
-    write_json(Path("reports/scores.json"), {"sst2": task})
-
-
 def test_other_examples_add_what_the_choice_of_each_sides_varies_by(repository: Repository) -> None:
     """Errors of seeds √(0.01²/3 + 0.01²/3), t of 4 degrees of freedom; intervals over examples of ±0.04 and ±0.03."""
     repository.set("finetune.seeds", [1, 2, 3])
     _predict(36, 36, 36)
-    _of_three_seeds(0.01, 0.04)
+    _scores(0.01, 0.04)
     repository.commit()
     _predict(36, 36, 36, examples=180)
-    _of_three_seeds(0.01, 0.03)
+    _scores(0.01, 0.03)
     repository.write(_metrics(full=0.83))
     (change,) = _found()[1].changes
     reach = math.hypot(0.05, 2.776 * 0.01 * (2 / 3) ** 0.5)
@@ -468,9 +460,9 @@ def test_other_examples_add_what_the_choice_of_each_sides_varies_by(repository: 
 
 def test_seeds_that_are_all_the_same_leave_the_tolerance(repository: Repository) -> None:
     """Else no interval would be as narrow as theirs, and every difference count."""
-    _of_three_seeds(0.0, 0.04)
+    _scores(0.0, 0.04)
     repository.commit()
-    _of_three_seeds(0.0, 0.04)
+    _scores(0.0, 0.04)
     repository.write(_metrics(full=0.83))
     (change,) = _found()[1].changes
     assert (change.counts, change.why) == (False, "within the tolerance of 5 points")
@@ -511,7 +503,7 @@ def test_a_difference_beyond_the_tolerance_that_seeds_explain_is_no_regression(r
     """Six points less, of seeds that vary by as much; the base, of which nothing else is known, has three seeds too."""
     repository.set("finetune.seeds", [1, 2, 3])
     repository.commit()
-    _of_three_seeds(0.06, 0.04)
+    _scores(0.06, 0.04)
     repository.write(_metrics(full=0.74))
     (change,) = _found()[1].changes
     reach = 4.302653 * 0.06 * (2 / 3) ** 0.5
@@ -521,9 +513,9 @@ def test_a_difference_beyond_the_tolerance_that_seeds_explain_is_no_regression(r
 
 def test_the_same_examples_add_nothing_to_the_spread_over_seeds(repository: Repository) -> None:
     """Without predictions they are taken to be the same, whatever the intervals over examples."""
-    _of_three_seeds(0.01, 0.04)
+    _scores(0.01, 0.04)
     repository.commit()
-    _of_three_seeds(0.01, 0.03)
+    _scores(0.01, 0.03)
     repository.write(_metrics(full=0.83))
     (change,) = _found()[1].changes
     reach = 2.776 * 0.01 * (2 / 3) ** 0.5
