@@ -2,17 +2,19 @@
 
 Each cell is a process of its own, on the GPU where there is one. On a processor, memory is what the process holds more
 than before, freed memory that it keeps included, and `--share 16` takes a sixteenth of each batch. `hours` is what the
-study's examples and epochs take at that speed if every example is as long as the longest: an upper bound.
+study's examples and epochs take at that speed if every example is as long as the longest: an upper bound. The
+variables of docs/hardware.md, such as RETRACE_COMPILE, count as in training.
 
 Last result: the planned memory and the measured are beside each other in full_size.json, on two cores.
 
-    python benchmarks/full_size.py --share 16    # writes full_size.json
+    python benchmarks/full_size.py --share 16                # two cores; writes full_size.json
+    python benchmarks/full_size.py --updates 50 --only BERT  # a GPU; writes full_size_gpu.json
 """
 
 import json
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any
@@ -22,17 +24,20 @@ from beside import plain_parser, write_result
 from torch import Tensor, nn
 
 from retrace.compute.device import Device, open_device, peak_memory
+from retrace.compute.sharding import data_parallel
 from retrace.estimates.architectures import find_model
 from retrace.estimates.memory import Load, update_needs
 from retrace.finetuning.method import read_method, round_frozen
 from retrace.models.heads import Head, make_model
 from retrace.models.language_model import LanguageModel
-from retrace.objectives.language_modelling import BlockModelling, Inputs, LabelledBatch, token_loss
-from retrace.training.loop import Run, Speed, train
+from retrace.objectives.language_modelling import BlockModelling, Masking
+from retrace.tokens.tokenizer import Vocabulary
+from retrace.training.loop import Objective, Run, Training
 from retrace.training.settings import OptimizerSettings
+from retrace.training.throughput import peak_flops
 
-UPDATES = 3  # that are timed, after one that is not
 MASKED = 0.15  # share of a block
+WARM_UP = 3  # updates that are not timed: compiling, first kernels, an allocator that grows
 SST2, AG_NEWS = 67_349, 120_000  # training examples as published
 OPTIMISER = OptimizerSettings(kind="adamw")
 
@@ -56,6 +61,7 @@ class Cell:
 
 CELLS = {
     "bert-wikitext2, pretraining": Cell("bert-base", "full", 16, 512),
+    "bert-wikitext2, pretraining, 256 blocks": Cell("bert-base", "full", 256, 512),
     "bert-wikitext2, SST-2": Cell("bert-base", "full", 16, 128, SST2, 5),
     "llama-frozen, SST-2": Cell("llama-3.2-1b", "frozen", 16, 128, int(0.8 * SST2), 3),
     "plm-peft, AG News, RoBERTa": Cell("roberta-base", "full", 32, 256, AG_NEWS, 10),
@@ -64,76 +70,89 @@ CELLS = {
 }
 
 
-class Same(BlockModelling):
-    """The same batch over and over; of a classifier the labels are not looked at."""
+class Sentences:
+    """Random tokens, each example as long as the longest, and of the first class."""
 
-    def __init__(self, load: Load) -> None:
-        self.load, self.steps = load, UPDATES
+    def __init__(self, load: Load, updates: int) -> None:
+        self.load, self.steps = load, updates
 
-    def batches(self, epoch: int) -> Iterator[LabelledBatch]:
-        """Ids and labels (B, T)."""
-        ids = torch.full((self.load.batch, self.load.length), 5)
-        labels = torch.full_like(ids, -100)
-        labels[:, : self.load.scored // self.load.batch] = 5
+    def batches(self, epoch: int) -> Iterator[Tensor]:
+        """Token ids (B, T)."""
+        drawn = torch.Generator().manual_seed(epoch)
         for _ in range(self.steps):
-            yield LabelledBatch(ids, labels)
+            yield torch.randint(5, 1000, (self.load.batch, self.load.length), generator=drawn)
 
-    def sizes(self, batch: LabelledBatch) -> tuple[int, int]:
-        """The targets of a language model, else one an example; all tokens."""
-        return self.load.scored or self.load.batch, batch.ids.numel()
+    def sizes(self, batch: Tensor) -> tuple[int, int]:
+        """A target an example; all tokens."""
+        return len(batch), batch.numel()
 
-    def loss(self, model: nn.Module, part: Inputs) -> Tensor:
+    def part(self, batch: Tensor, rows: slice, device: Device) -> Tensor:
+        """Some of the examples."""
+        return device.send(batch[rows])
+
+    def loss(self, model: nn.Module, part: Tensor) -> Tensor:
         """Cross-entropy, summed."""
-        if isinstance(model, LanguageModel):
-            return token_loss(model, part)
-        scores = model(input_ids=part.ids, attention_mask=torch.ones_like(part.ids)).logits
-        return nn.functional.cross_entropy(scores, torch.zeros_like(part.ids[:, 0]), reduction="sum")
+        scores = model(input_ids=part, attention_mask=torch.ones_like(part)).logits
+        return nn.functional.cross_entropy(scores, torch.zeros_like(part[:, 0]), reduction="sum")
+
+
+def random_blocks(load: Load, size: int, updates: int) -> BlockModelling:
+    """Blocks of random tokens of a vocabulary of so many, masked as BERT's."""
+    vocabulary, drawn = Vocabulary(size, *range(5)), torch.Generator().manual_seed(0)
+    stream = torch.randint(5, size, ((updates + 2) * load.batch * load.length,), generator=drawn).numpy()
+    masking = Masking(MASKED, "80-10-10")
+    return BlockModelling(stream.astype("uint16"), vocabulary, load.length, load.batch, masking, 0)
 
 
 def main() -> None:
     parser = plain_parser(__doc__)
     parser.add_argument("--share", type=int, default=1, help="divide each batch by so much")
+    parser.add_argument("--updates", type=int, default=3, help="that are timed")
+    parser.add_argument("--only", default="", help="cells whose names have this in them")
     arguments = parser.parse_args()
     found = {}
     with get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         for name, cell in CELLS.items():
-            found[name] = pool.apply(measure, (cell, arguments.share))
-            print(f"{name}: {json.dumps(found[name])}", file=sys.stderr, flush=True)
-    write_result("full_size", {"share_of_the_batch": arguments.share, "cells": found})
+            if arguments.only in name:
+                found[name] = pool.apply(measure, (cell, arguments.share, arguments.updates))
+                print(f"{name}: {json.dumps(found[name])}", file=sys.stderr, flush=True)
+    name = "full_size_gpu" if torch.cuda.is_available() else "full_size"
+    write_result(name, {"share_of_the_batch": arguments.share, "cells": found})
 
 
-def measure(cell: Cell, share: int) -> dict[str, Any]:
+def measure(cell: Cell, share: int, updates: int) -> dict[str, Any]:
     """Train, and say what it took beside what was planned."""
     device = open_device(0, "auto")
     batch = max(1, cell.batch // share)
     asked = batch * int(MASKED * cell.length)
     load = Load(batch, cell.length, asked, device.bf16, device.attention)
     before = peak_memory()
-    with redirect_stdout(sys.stderr):  # progress is no part of the result
-        speed = trained(cell, load, device)
-    is_gpu = device.torch_device.type == "cuda"
-    held = torch.cuda.max_memory_allocated() if is_gpu else peak_memory() - before
+    seconds, tokens = timed(cell, load, device, updates)
+    gpu = torch.cuda.get_device_name() if device.torch_device.type == "cuda" else None
+    held = torch.cuda.max_memory_allocated() if gpu else peak_memory() - before
     config = find_model(cell.model).config
     needs = update_needs(cell.head, config, load, OPTIMISER, read_method({}, cell.method).tune)
-    seconds = speed.seconds / speed.updates
+    flops, peak = needs.flops * tokens / seconds, peak_flops(gpu)
     return {
-        "device": device.torch_device.type,
+        "device": gpu or "cpu",
+        "compiled": device.compiler is not None,
         "precision": "bf16" if device.bf16 else "fp32",
         "parameters": needs.parameters,
         "trained_parameters": needs.trained,
         "batch": batch,
         "length": cell.length,
-        "seconds_an_update": round(seconds, 3),
-        "tokens_a_second": round(speed.tokens / speed.seconds),
-        "teraflops_a_second": round(speed.flops / speed.seconds / 1e12, 3),
+        "seconds_an_update": round(seconds / updates, 4),
+        "tokens_a_second": round(tokens / seconds),
+        "teraflops_a_second": round(flops / 1e12, 3),
+        "percent_of_peak": round(100 * flops / peak, 1) if peak else None,
         "peak_mebibytes": round(held / 2**20),
         "planned_mebibytes": round(needs.peak / 2**20),
-        "hours": round(seconds * cell.epochs * cell.examples / batch / 3600, 1) or None,
+        "hours": round(seconds / updates * cell.epochs * cell.examples / batch / 3600, 1) or None,
     }
 
 
-def trained(cell: Cell, load: Load, device: Device) -> Speed:
-    """The speed of the updates after the first."""
+def timed(cell: Cell, load: Load, device: Device, updates: int) -> tuple[float, int]:
+    """The seconds and the tokens of so many updates; the host reads each update's loss, so none is still running."""
     config = find_model(cell.model).config
     if config.pad_token_id is None:
         config.pad_token_id = 0  # without which there is no classifier
@@ -142,12 +161,18 @@ def trained(cell: Cell, load: Load, device: Device) -> Speed:
     if device.bf16:
         round_frozen(body)
     model = (body if cell.examples else LanguageModel(body)).to(device.torch_device)
-    speed = None
-    for updates in (1, UPDATES):
-        run = Run("run", model, Same(load), device, OPTIMISER, 1e-5, 1, updates)
-        speed = train(run, lambda epoch, meter: None)
-    assert speed is not None
-    return speed
+    most = WARM_UP + updates
+    objective: Objective[Any, Any]
+    objective = Sentences(load, most) if cell.examples else random_blocks(load, config.vocab_size, most)
+    run = Run("run", model, objective, device, OPTIMISER, 1e-5, 1, most)
+    training = Training(run, data_parallel(model, device))
+    training.at.epoch = 0
+    made = training.rest_of_epoch()
+    for _ in range(WARM_UP):
+        next(made)
+    began = time.perf_counter()
+    tokens = sum(share.tokens for share, *_ in made)
+    return time.perf_counter() - began, tokens
 
 
 if __name__ == "__main__":

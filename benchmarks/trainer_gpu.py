@@ -1,0 +1,96 @@
+"""BERT-base's pretraining on a GPU beside transformers' `Trainer`: tokens a second on blocks of the same size.
+
+Both have batches of 16 blocks of 512 tokens, masked as BERT's, and fused AdamW. `Trainer` once as it is (float32), and
+once with what is usually set on a GPU: bf16 and workers that make the batches. Retrace once compiled too. Every side is
+a process of its own; the first updates are not timed.
+
+    python benchmarks/trainer_gpu.py        # a GPU, three minutes; writes trainer_gpu.json
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from functools import partial
+from typing import Any
+
+import torch
+from beside import in_process, make_parser, run_side, write_result
+from full_size import CELLS, MASKED, measure
+
+CELL = CELLS["bert-wikitext2, pretraining"]
+WARM_UP = 20  # updates that are not timed
+
+
+def main() -> None:
+    parser = make_parser(__doc__)
+    parser.add_argument("--updates", type=int, default=100, help="that are timed")
+    arguments = parser.parse_args()
+    sides = {
+        "retrace": retrace, "retrace, compiled": partial(retrace, compiled="true"),
+        "trainer": trainer, "trainer, bf16": partial(trainer, bf16=True),
+    }  # fmt: skip
+    if run_side(sides, arguments):
+        return
+    found = {side: in_process(side) for side in sides}
+    speeds = {side: figures["tokens_a_second"] for side, figures in found.items()}
+    times = {f"times_the_{side}": round(speeds["retrace"] / speeds[side], 2) for side in ("trainer", "trainer, bf16")}
+    write_result(
+        "trainer_gpu", {"device": torch.cuda.get_device_name(), "updates": arguments.updates, **found, **times}
+    )
+
+
+def retrace(arguments: argparse.Namespace, compiled: str = "false") -> dict[str, float]:
+    """Our loop."""
+    os.environ["RETRACE_COMPILE"] = compiled
+    found = measure(CELL, 1, arguments.updates)
+    kept = ("tokens_a_second", "seconds_an_update", "percent_of_peak", "peak_mebibytes", "planned_mebibytes")
+    return {name: found[name] for name in kept}
+
+
+def trainer(arguments: argparse.Namespace, bf16: bool = False) -> dict[str, float]:
+    """The same model and batches by `Trainer`."""
+    from tokenizers import Tokenizer, models
+    from transformers import (  # fmt: skip
+        BertForMaskedLM,
+        DataCollatorForLanguageModeling,
+        PreTrainedTokenizerFast,
+        Trainer,
+        TrainerCallback,
+        TrainingArguments,
+    )
+
+    from retrace.estimates.architectures import find_model
+
+    config, updates, clock = find_model(CELL.model).config, arguments.updates, [0.0]
+    special = {"unk_token": "[UNK]", "pad_token": "[PAD]", "mask_token": "[MASK]"}
+    words = {word: number for number, word in enumerate([*special.values(), *map(str, range(3, config.vocab_size))])}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel(words, "[UNK]")), **special)
+    blocks = torch.randint(5, config.vocab_size, ((WARM_UP + updates) * CELL.batch, CELL.length)).tolist()
+
+    class Timed(TrainerCallback):
+        def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            if state.global_step == WARM_UP:
+                torch.cuda.synchronize()
+                clock[0] = time.perf_counter()
+
+    with tempfile.TemporaryDirectory() as folder:
+        usual: dict[str, Any] = {"bf16": True, "dataloader_num_workers": 4} if bf16 else {}
+        given = TrainingArguments(
+            output_dir=folder, per_device_train_batch_size=CELL.batch, max_steps=WARM_UP + updates, report_to="none",
+            save_strategy="no", logging_strategy="no", disable_tqdm=True, optim="adamw_torch_fused", **usual,
+        )  # fmt: skip
+        examples: Any = [{"input_ids": block} for block in blocks]
+        collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=MASKED)
+        Trainer(BertForMaskedLM(config), given, collator, examples, callbacks=[Timed()]).train()
+        torch.cuda.synchronize()
+    seconds = time.perf_counter() - clock[0]
+    return {
+        "tokens_a_second": round(updates * CELL.batch * CELL.length / seconds),
+        "seconds_an_update": round(seconds / updates, 4),
+        "peak_mebibytes": round(torch.cuda.max_memory_allocated() / 2**20),
+    }
+
+
+if __name__ == "__main__":
+    main()
