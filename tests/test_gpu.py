@@ -31,10 +31,9 @@ from tests.counting import CASES, make_run
 from tests.tiny import FAMILIES, MODEL
 from tests.toy import ROOT
 
-pytestmark = [
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU"),
-    pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),  # of Dynamo's
-]
+if not torch.cuda.is_available():
+    pytest.skip("there is no GPU", allow_module_level=True)
+pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # of Dynamo's
 
 MUON, DROPOUT = OptimizerSettings(kind="muon"), MODEL.model_copy(update={"dropout": 0.1})
 EACH = pytest.mark.parametrize(("family", "kind"), CASES)

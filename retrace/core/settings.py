@@ -86,7 +86,12 @@ class Params(Section):
 
 
 def read_params(folder: Path = Path()) -> dict[str, Any]:
-    """All keys of params.yaml and data/params.yaml in a folder."""
+    """All keys of params.yaml and data/params.yaml in a folder.
+
+    Raises InputError where params.yaml is absent.
+    """
+    if not (folder / PARAMS).is_file():
+        raise InputError(f"{folder / PARAMS}: no such file; run it in the folder of a checkout")
     params = read_yaml(folder / PARAMS)
     return params | (read_yaml(folder / DATA_PARAMS) if (folder / DATA_PARAMS).is_file() else {})
 

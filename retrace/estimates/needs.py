@@ -137,7 +137,7 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
         for label in grid.methods_of(task):
             method = read_method(params, label, task)
             config = configs[method.settings.checkpoint]
-            cells = [cell for cell in grid.cells_of(task) if cell.method == label and only in (None, cell.title)]
+            cells = [cell for cell in grid.runs_of(task, label) if only in (None, cell.title)]
             if config is not None and cells:
                 settings = adjusted(build(kind, params, task), method.settings)
                 needs = _tuning_needs(settings, method, config, processes, bf16, attention)

@@ -68,10 +68,10 @@ def _read(grid: Grid, source: Path, task: Task) -> Predictions:
     is_dev = task.name in grid.all_tasks
     name = task.name if is_dev else task.name.removesuffix(ON_TEST)
     part, read = ("dev", read_epochs) if is_dev else ("test", read_tested)
-    listed, cells = grid.methods_of(name), grid.cells_of(name)
+    listed = grid.methods_of(name)
     kept = {
         method_name(method): [
-            kept_epoch(read(PREDICTIONS / cell.path, task.kind)).rows for cell in cells if cell.method == method
+            kept_epoch(read(PREDICTIONS / cell.path, task.kind)).rows for cell in grid.runs_of(name, method)
         ]
         for method in dict.fromkeys([*(method for method in task.methods if method in listed), *listed])
     }

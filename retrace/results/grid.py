@@ -87,4 +87,8 @@ class Grid(Section):
 
     def cells_of(self, task: str) -> list[Cell]:
         """The cells of a task, method by method."""
-        return [Cell(task, method, seed) for method in self.methods_of(task) for seed in self.seeds]
+        return [cell for method in self.methods_of(task) for cell in self.runs_of(task, method)]
+
+    def runs_of(self, task: str, method: str) -> list[Cell]:
+        """The cells of a task and a method, one for each seed."""
+        return [Cell(task, method, seed) for seed in self.seeds]

@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 from scipy.special import ndtri
 
-from retrace.statistics.intervals import ANYWHERE, Scored, held, student
+from retrace.statistics.intervals import ANYWHERE, Scored, held, student, unbiased
 from retrace.statistics.scales import Better, Comparison, Flags, Interval, Legend, Shortfall
 
 ALPHA = 0.05
@@ -108,8 +108,7 @@ def difference(
         value = 0.0
     examples = min(seed.examples_of(figure) for seed in (*first, *second))
     spread = float(np.nanstd(drawn[0] - drawn[1], ddof=1))  # a figure may be NaN in some resamples
-    bias = math.sqrt(examples / (examples - 1)) if examples > 1 else 1.0  # resamples vary by the variance over N
-    of_examples = max(spread * bias, _least(figure, value, examples, first, second))
+    of_examples = max(spread * unbiased(examples), _least(figure, value, examples, first, second))
     ends = first[0].ends.get(figure, ANYWHERE)
     found = Difference(value, of_examples, is_of_models=min(map(len, sides)) < 2, examples=examples, ends=ends)
     if found.is_of_models:

@@ -127,7 +127,12 @@ def widening(examples: int) -> float:
 
     Resamples spread by the variance over N instead of N - 1, and normally rather than as Student's t.
     """  # fmt: skip
-    return student(examples - 1) / Z * math.sqrt(examples / (examples - 1)) if examples > 1 else 1.0
+    return student(examples - 1) / Z * unbiased(examples) if examples > 1 else 1.0
+
+
+def unbiased(examples: int) -> float:
+    """How many times too small the deviation of resamples is, as they vary by the variance over N instead of N - 1."""
+    return math.sqrt(examples / (examples - 1)) if examples > 1 else 1.0
 
 
 def percentile_interval(value: float, drawn: np.ndarray, examples: int = 0) -> Interval:

@@ -45,6 +45,13 @@ def test_the_sample_is_what_is_committed(folder: Path) -> None:
     assert [(folder / name).read_bytes() for name in FILES] == [(ROOT / name).read_bytes() for name in FILES]
 
 
+def test_the_preset_real_is_the_study_two_cores_without_its_matrix() -> None:
+    study = read_yaml(ROOT / "studies/two-cores/params.yaml")
+    assert study.pop("methods").keys() == set(study.pop("finetune")["methods"])
+    study.pop("data/params.yaml")
+    assert read_yaml(ROOT / PRESETS / "real.yaml") == study
+
+
 @pytest.mark.parametrize("name", ["real", "bert-base"])
 def test_a_preset_means_the_same_whatever_was_there(folder: Path, name: str) -> None:
     comments = [line.partition(" #")[2] for line in _lines(folder) if " #" in line]
