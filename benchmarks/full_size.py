@@ -5,10 +5,11 @@ than before, freed memory that it keeps included, and `--share 16` takes a sixte
 study's examples and epochs take at that speed if every example is as long as the longest: an upper bound. The
 variables of docs/hardware.md, such as RETRACE_COMPILE, count as in training.
 
-Last result: the planned memory and the measured are beside each other in full_size.json, on two cores.
+Last result: the planned memory and the measured are beside each other in full_size.json, on two cores, of a version whose
+batches were all the same and which timed the updates after the first.
 
-    python benchmarks/full_size.py --share 16                # two cores; writes full_size.json
-    python benchmarks/full_size.py --updates 50 --only BERT  # a GPU; writes full_size_gpu.json
+    python benchmarks/full_size.py --share 16      # two cores; writes full_size.json
+    python benchmarks/full_size.py --updates 50    # a GPU; writes full_size_gpu.json
 """
 
 import json
@@ -37,7 +38,7 @@ from retrace.training.settings import OptimizerSettings
 from retrace.training.throughput import peak_flops
 
 MASKED = 0.15  # share of a block
-WARM_UP = 3  # updates that are not timed: compiling, first kernels, an allocator that grows
+WARM_UP = 10  # updates that are not timed: compiling, first kernels, an allocator that grows
 SST2, AG_NEWS = 67_349, 120_000  # training examples as published
 OPTIMISER = OptimizerSettings(kind="adamw")
 
@@ -108,7 +109,7 @@ def main() -> None:
     parser = plain_parser(__doc__)
     parser.add_argument("--share", type=int, default=1, help="divide each batch by so much")
     parser.add_argument("--updates", type=int, default=3, help="that are timed")
-    parser.add_argument("--only", default="", help="cells whose names have this in them")
+    parser.add_argument("--only", default="", help="cells whose names have this in them; nothing is written")
     arguments = parser.parse_args()
     found = {}
     with get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
@@ -116,8 +117,9 @@ def main() -> None:
             if arguments.only in name:
                 found[name] = pool.apply(measure, (cell, arguments.share, arguments.updates))
                 print(f"{name}: {json.dumps(found[name])}", file=sys.stderr, flush=True)
-    name = "full_size_gpu" if torch.cuda.is_available() else "full_size"
-    write_result(name, {"share_of_the_batch": arguments.share, "cells": found})
+    if not arguments.only:
+        name = "full_size_gpu" if torch.cuda.is_available() else "full_size"
+        write_result(name, {"share_of_the_batch": arguments.share, "updates": arguments.updates, "cells": found})
 
 
 def measure(cell: Cell, share: int, updates: int) -> dict[str, Any]:

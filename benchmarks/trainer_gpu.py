@@ -16,10 +16,9 @@ from typing import Any
 
 import torch
 from beside import in_process, make_parser, run_side, write_result
-from full_size import CELLS, MASKED, measure
+from full_size import CELLS, MASKED, WARM_UP, measure
 
 CELL = CELLS["bert-wikitext2, pretraining"]
-WARM_UP = 20  # updates that are not timed
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from typing import Any, cast
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._dynamo.utils import counters
 
 from retrace.compute.device import Device, open_device
 from retrace.compute.sharding import gather_weights
@@ -74,7 +76,7 @@ class _Killed(Exception):  # noqa: N818 - no error
 
 
 def _killed_at(run: Run[Any, Any], count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Train until the batch after `count` others is drawn."""
+    """Train until `count` batches are drawn, one of them to count operations and the last for the next update."""
     part, drawn = run.objective.part, []
 
     def one_more(*given: Any) -> Any:
@@ -92,8 +94,9 @@ def _killed_at(run: Run[Any, Any], count: int, monkeypatch: pytest.MonkeyPatch) 
 
 @EACH
 def test_a_resumed_run_ends_with_the_same_bytes(
-    family: str, kind: str, tmp_path: Path, device: Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    family: str, kind: str, tmp_path: Path, device: Device, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
     monkeypatch.setenv("RETRACE_SAVE_SECONDS", "0")
     whole = _trained(_begun(family, kind, tmp_path, device))
@@ -103,10 +106,10 @@ def test_a_resumed_run_ends_with_the_same_bytes(
         return replace(run, checkpointer=Checkpointer("gpu", "", device))
 
     begun = resumable()
-    _killed_at(begun, begun.updates // 2, monkeypatch)
+    _killed_at(begun, begun.updates // 2 + 2, monkeypatch)
     resumed = resumable()
-    assert any(tmp_path.glob(".retrace/states/*/0*"))
     assert _different(whole, _trained(resumed)) == []
+    assert "resuming after step" in capsys.readouterr().out
     assert resumed.checkpointer
     resumed.checkpointer.close()
 
@@ -121,8 +124,10 @@ def test_the_host_waits_once_an_update(family: str, kind: str, tmp_path: Path) -
     with warnings.catch_warnings(record=True) as found:
         warnings.filterwarnings("always", "called a synchronizing CUDA operation")
         torch.cuda.set_sync_debug_mode("warn")
-        next(updates)
-        torch.cuda.set_sync_debug_mode("default")
+        try:
+            next(updates)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
     found = [each for each in found if "called a synchronizing" in str(each.message)]
     assert len(found) == 1, [f"{each.filename}:{each.lineno}: {each.message}" for each in found]
 
@@ -181,10 +186,13 @@ def test_memory_is_what_was_planned(family: str) -> None:
 @pytest.mark.parametrize("kind", ["language model", "classifier"])
 def test_compiled_training_has_the_same_losses(kind: str, tmp_path: Path) -> None:
     device = open_device(0, "fp32")
+    torch._dynamo.reset()
+    counters.clear()
     plain, compiled = (_begun("bert", kind, tmp_path, replace(device, compiler=by), MODEL) for by in (None, "inductor"))
     for run in (plain, compiled):
         train(run, lambda epoch, meter: epoch.loss)
     assert compiled.journal[1:] == pytest.approx(plain.journal[1:], rel=1e-3)
+    assert counters["stats"]["unique_graphs"]
 
 
 def test_a_leased_gpu_is_not_given_to_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,22 +201,22 @@ def test_a_leased_gpu_is_not_given_to_another_process(tmp_path: Path, monkeypatc
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     program = "import torch, time; from retrace.compute.device import open_device; open_device(0); print('has', {}); {}"
 
-    def start(name: int, then: str) -> Any:
-        command = [sys.executable, "-u", "-c", program.format(name, then)]
-        return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    with ExitStack() as ending:
 
-    first = start(1, "time.sleep(600)")
-    with first:
-        assert first.stdout.readline() == "has 1\n"
-        count = torch.cuda.device_count()
-        others = [start(number, "time.sleep(600)") for number in range(2, count + 1)]
-        assert [other.stdout.readline() for other in others] == [f"has {n}\n" for n in range(2, count + 1)]
-        with start(0, "pass") as last:
-            assert "waiting" in last.stdout.readline()
-            time.sleep(1)
-            assert last.poll() is None
-            first.kill()
-            assert last.stdout.readline() == "has 0\n"
-        for other in others:
-            other.kill()
-            other.wait()
+        def start(name: int, then: str) -> Any:
+            command = [sys.executable, "-u", "-c", program.format(name, then)]
+            pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+            started = ending.enter_context(subprocess.Popen(command, cwd=ROOT, text=True, **pipes))
+            ending.callback(started.kill)
+            return started
+
+        numbers = range(1, torch.cuda.device_count() + 1)
+        owners = [start(number, "time.sleep(600)") for number in numbers]
+        for number, owner in zip(numbers, owners, strict=True):
+            assert owner.stdout.readline() == f"has {number}\n"
+        last = start(0, "pass")
+        assert "waiting" in last.stdout.readline()
+        time.sleep(1)
+        assert last.poll() is None
+        owners[0].kill()
+        assert last.stdout.readline() == "has 0\n"

@@ -155,7 +155,7 @@ def _leftovers() -> Iterator[Finding]:
         yield Finding("leftovers", f"half-written: {some_of(partial)}", _removal(partial))
     try:
         cells = {cell.path for cell in build(Grid, read_params(), "finetune").cells}
-    except (InputError, FileNotFoundError):
+    except InputError:
         return  # `_settings` reports it
     found = [path for folder in CELLS for path in sorted(Path(folder).glob("*/*/*")) if path.name.isdigit()]
     stale = [path for path in found if path.relative_to(path.parts[0]) not in cells]
