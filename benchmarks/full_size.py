@@ -5,8 +5,8 @@ than before, freed memory that it keeps included, and `--share 16` takes a sixte
 study's examples and epochs take at that speed if every example is as long as the longest: an upper bound. The
 variables of docs/hardware.md, such as RETRACE_COMPILE, count as in training.
 
-Last result: the planned memory and the measured are beside each other in full_size.json, on two cores, of a version whose
-batches were all the same and which timed the updates after the first.
+Last result: the planned memory and the measured are beside each other in full_size.json, on two cores, of a version
+whose batches were all the same and which timed the updates after the first.
 
     python benchmarks/full_size.py --share 16      # two cores; writes full_size.json
     python benchmarks/full_size.py --updates 50    # a GPU; writes full_size_gpu.json
