@@ -24,12 +24,13 @@ from beside import seconds_in_turn, write_result
 from retrace.cli.main import print_table
 from retrace.compute.device import Device, open_device
 from retrace.models.settings import ModelSettings
-from retrace.objectives.language_modelling import BlockModelling, Masking
+from retrace.objectives.language_modelling import Masking
 from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.checkpoint import STATE, Checkpointer, Position
 from retrace.training.loop import Run, _shares
 from retrace.training.optimizer import make_optimizers
 from tests.counting import CASES, count_update, make_run
+from tests.tiny import random_blocks
 
 LAYERS = {"modernbert": 22, "bert": 12, "roberta": 12, "llama": 16}
 DRAWN = 20  # batches whose median time is taken
@@ -85,9 +86,7 @@ def checkpoint(run: Run[Any, Any], folder: Path) -> int:
 
 def drawn(masking: Masking | None) -> Callable[[], object]:
     """Draws the next batch of random text."""
-    generator = torch.Generator().manual_seed(0)
-    stream = torch.randint(5, VOCABULARY.size, (BLOCK * BATCH * (DRAWN + 2),), generator=generator).numpy()
-    batches = BlockModelling(stream.astype("uint16"), VOCABULARY, BLOCK, BATCH, masking, 0).batches(1)
+    batches = random_blocks(VOCABULARY, BLOCK, BATCH, masking, DRAWN).batches(1)
     return lambda: next(batches)
 
 

@@ -15,14 +15,13 @@ whose batches were all the same and which timed the updates after the first.
 import json
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any
 
 import torch
 from beside import plain_parser, write_result
-from torch import Tensor, nn
+from memory import Sentences
 
 from retrace.compute.device import Device, open_device, peak_memory
 from retrace.compute.sharding import data_parallel
@@ -31,11 +30,12 @@ from retrace.estimates.memory import Load, update_needs
 from retrace.finetuning.method import read_method, round_frozen
 from retrace.models.heads import Head, make_model
 from retrace.models.language_model import LanguageModel
-from retrace.objectives.language_modelling import BlockModelling, Masking
+from retrace.objectives.language_modelling import Masking
 from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.loop import Objective, Run, Training
 from retrace.training.settings import OptimizerSettings
 from retrace.training.throughput import peak_flops
+from tests.tiny import random_blocks
 
 MASKED = 0.15  # share of a block
 WARM_UP = 10  # updates that are not timed: compiling, first kernels, an allocator that grows
@@ -71,40 +71,6 @@ CELLS = {
 }
 
 
-class Sentences:
-    """Random tokens, each example as long as the longest, and of the first class."""
-
-    def __init__(self, load: Load, updates: int) -> None:
-        self.load, self.steps = load, updates
-
-    def batches(self, epoch: int) -> Iterator[Tensor]:
-        """Token ids (B, T)."""
-        drawn = torch.Generator().manual_seed(epoch)
-        for _ in range(self.steps):
-            yield torch.randint(5, 1000, (self.load.batch, self.load.length), generator=drawn)
-
-    def sizes(self, batch: Tensor) -> tuple[int, int]:
-        """A target an example; all tokens."""
-        return len(batch), batch.numel()
-
-    def part(self, batch: Tensor, rows: slice, device: Device) -> Tensor:
-        """Some of the examples."""
-        return device.send(batch[rows])
-
-    def loss(self, model: nn.Module, part: Tensor) -> Tensor:
-        """Cross-entropy, summed."""
-        scores = model(input_ids=part, attention_mask=torch.ones_like(part)).logits
-        return nn.functional.cross_entropy(scores, torch.zeros_like(part[:, 0]), reduction="sum")
-
-
-def random_blocks(load: Load, size: int, updates: int) -> BlockModelling:
-    """Blocks of random tokens of a vocabulary of so many, masked as BERT's."""
-    vocabulary, drawn = Vocabulary(size, *range(5)), torch.Generator().manual_seed(0)
-    stream = torch.randint(5, size, ((updates + 2) * load.batch * load.length,), generator=drawn).numpy()
-    masking = Masking(MASKED, "80-10-10")
-    return BlockModelling(stream.astype("uint16"), vocabulary, load.length, load.batch, masking, 0)
-
-
 def main() -> None:
     parser = plain_parser(__doc__)
     parser.add_argument("--share", type=int, default=1, help="divide each batch by so much")
@@ -134,7 +100,7 @@ def measure(cell: Cell, share: int, updates: int) -> dict[str, Any]:
     held = torch.cuda.max_memory_allocated() if gpu else peak_memory() - before
     config = find_model(cell.model).config
     needs = update_needs(cell.head, config, load, OPTIMISER, read_method({}, cell.method).tune)
-    flops, peak = needs.flops * tokens / seconds, peak_flops(gpu)
+    each, flops, peak = seconds / updates, needs.flops * tokens / seconds, peak_flops(gpu)
     return {
         "device": gpu or "cpu",
         "compiled": device.compiler is not None,
@@ -143,13 +109,13 @@ def measure(cell: Cell, share: int, updates: int) -> dict[str, Any]:
         "trained_parameters": needs.trained,
         "batch": batch,
         "length": cell.length,
-        "seconds_an_update": round(seconds / updates, 4),
+        "seconds_an_update": round(each, 4),
         "tokens_a_second": round(tokens / seconds),
         "teraflops_a_second": round(flops / 1e12, 3),
         "percent_of_peak": round(100 * flops / peak, 1) if peak else None,
         "peak_mebibytes": round(held / 2**20),
         "planned_mebibytes": round(needs.peak / 2**20),
-        "hours": round(seconds / updates * cell.epochs * cell.examples / batch / 3600, 1) or None,
+        "hours": round(each * cell.epochs * cell.examples / batch / 3600, 1) or None,
     }
 
 
@@ -165,7 +131,11 @@ def timed(cell: Cell, load: Load, device: Device, updates: int) -> tuple[float, 
     model = (body if cell.examples else LanguageModel(body)).to(device.torch_device)
     most = WARM_UP + updates
     objective: Objective[Any, Any]
-    objective = Sentences(load, most) if cell.examples else random_blocks(load, config.vocab_size, most)
+    if cell.examples:
+        objective = Sentences(load, most)
+    else:
+        vocabulary = Vocabulary(config.vocab_size, *range(5))
+        objective = random_blocks(vocabulary, load.length, load.batch, Masking(MASKED, "80-10-10"), most)
     run = Run("run", model, objective, device, OPTIMISER, 1e-5, 1, most)
     training = Training(run, data_parallel(model, device))
     training.at.epoch = 0

@@ -47,15 +47,16 @@ MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1  # glibc's names, of malloc.h
 
 @dataclass(frozen=True)
 class Sentences:
-    """The same examples over and over."""
+    """Random tokens, each example as long as the longest, and of the first class."""
 
     load: Load
     steps: int = UPDATES
 
     def batches(self, epoch: int) -> Iterator[Tensor]:
         """Token ids (B, T)."""
+        drawn = torch.Generator().manual_seed(epoch)
         for _ in range(self.steps):
-            yield torch.ones(self.load.batch, self.load.length, dtype=torch.long)
+            yield torch.randint(5, 1000, (self.load.batch, self.load.length), generator=drawn)
 
     def sizes(self, batch: Tensor) -> tuple[int, int]:
         """A target an example, and all tokens."""
@@ -68,7 +69,7 @@ class Sentences:
     def loss(self, model: nn.Module, part: Tensor) -> Tensor:
         """Cross-entropy, summed."""
         scores = model(input_ids=part, attention_mask=torch.ones_like(part)).logits
-        return nn.functional.cross_entropy(scores, torch.zeros(len(part), dtype=torch.long), reduction="sum")
+        return nn.functional.cross_entropy(scores, torch.zeros_like(part[:, 0]), reduction="sum")
 
 
 def main() -> None:

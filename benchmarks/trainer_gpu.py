@@ -18,6 +18,8 @@ import torch
 from beside import in_process, make_parser, run_side, write_result
 from full_size import CELLS, MASKED, WARM_UP, measure
 
+from retrace.estimates.architectures import find_model
+
 CELL = CELLS["bert-wikitext2, pretraining"]
 
 
@@ -50,7 +52,7 @@ def retrace(arguments: argparse.Namespace, compiled: str = "false") -> dict[str,
 def trainer(arguments: argparse.Namespace, bf16: bool = False) -> dict[str, float]:
     """The same model and batches by `Trainer`."""
     from tokenizers import Tokenizer, models
-    from transformers import (  # fmt: skip
+    from transformers import (
         BertForMaskedLM,
         DataCollatorForLanguageModeling,
         PreTrainedTokenizerFast,
@@ -58,8 +60,6 @@ def trainer(arguments: argparse.Namespace, bf16: bool = False) -> dict[str, floa
         TrainerCallback,
         TrainingArguments,
     )
-
-    from retrace.estimates.architectures import find_model
 
     config, updates, clock = find_model(CELL.model).config, arguments.updates, [0.0]
     special = {"unk_token": "[UNK]", "pad_token": "[PAD]", "mask_token": "[MASK]"}

@@ -1,6 +1,8 @@
 """What only a GPU can show: exact repetition and resuming, waits, losses beside a CPU's, planned memory, leases.
 
-pytest tests/test_gpu.py        # skipped where there is no GPU
+It is skipped where there is no GPU.
+
+    pytest tests/test_gpu.py
 """
 
 import subprocess
@@ -24,13 +26,13 @@ from retrace.estimates.memory import Load, update_needs
 from retrace.models.heads import make_config, make_model
 from retrace.models.language_model import LanguageModel
 from retrace.models.settings import ModelSettings
-from retrace.objectives.language_modelling import BlockModelling, Masking
+from retrace.objectives.language_modelling import Masking
 from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Objective, Run, Training, train
 from retrace.training.settings import OptimizerSettings
 from tests.counting import CASES, make_run
-from tests.tiny import FAMILIES, MODEL
+from tests.tiny import FAMILIES, MODEL, random_blocks
 from tests.toy import ROOT
 
 if not torch.cuda.is_available():
@@ -169,9 +171,8 @@ def test_memory_is_what_was_planned(family: str) -> None:
     """Of tensors that hold most of it; the allocator rounds up, and cuBLAS has a workspace."""
     vocabulary = Vocabulary(30_522, *range(5))
     config, device = make_config(family, BERT, vocabulary), open_device(0, "bf16")
-    stream = torch.randint(5, vocabulary.size, (BLOCK * BLOCKS * 3,), generator=torch.Generator().manual_seed(0))
     masking = None if family == "llama" else Masking(0.15)
-    objective: Objective = BlockModelling(stream.numpy().astype("uint16"), vocabulary, BLOCK, BLOCKS, masking, 0)
+    objective: Objective = random_blocks(vocabulary, BLOCK, BLOCKS, masking, 1)
     model = LanguageModel(make_model("language_model", config, 0, device.attention)).to(device.torch_device)
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()

@@ -15,6 +15,7 @@ from retrace.core.paths import questions_path, sentences_path
 from retrace.datasets.examples import write_task
 from retrace.models.heads import make_config, make_model
 from retrace.models.settings import ModelSettings
+from retrace.objectives.language_modelling import BlockModelling, Masking
 from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, save_tokenizer, train_tokenizer
@@ -37,6 +38,15 @@ def tiny_tokenizer(size: int = 120) -> SubwordTokenizer:
 def tiny_stream(tokenizer: SubwordTokenizer, sentences: int = len(TEXT)) -> np.ndarray:
     """The sentences as one stream of token ids."""
     return np.array([token for text in TEXT[:sentences] for token in tokenizer.encode(text).ids], dtype=np.uint16)
+
+
+def random_blocks(
+    vocabulary: Vocabulary, block: int, batch: int, masking: Masking | None, batches: int
+) -> BlockModelling:
+    """At least so many batches of random tokens; to be masked, or without `masking` each the next one's context."""
+    drawn = torch.Generator().manual_seed(0)
+    stream = torch.randint(5, vocabulary.size, ((batches + 2) * batch * block,), generator=drawn)
+    return BlockModelling(stream.numpy().astype("uint16"), vocabulary, block, batch, masking, 0)
 
 
 def tiny_config(family: str, tokenizer: SubwordTokenizer) -> PreTrainedConfig:
