@@ -12,7 +12,7 @@ import typer
 
 from retrace.core.errors import InputError
 from retrace.core.files import file_digest, read_object, read_text
-from retrace.core.paths import PROJECT
+from retrace.core.paths import PROJECT, require_checkout
 from retrace.core.settings import (
     DATA_PARAMS,
     PARAMS,
@@ -21,7 +21,6 @@ from retrace.core.settings import (
     constants_of,
     file_of,
     plugin_names,
-    read_params,
     read_yaml,
     require_one_of,
     values_of,
@@ -78,18 +77,20 @@ def check(cache: Annotated[bool, typer.Option(help="also remove damaged files fr
     print(f"{PARAMS}, {DATA_PARAMS}: ok")
 
 
-def check_project() -> None:
-    """Raise InputError unless the stages accept the settings here, and the files that dvc.yaml names exist."""
+def check_project() -> dict[str, Any]:
+    """The settings here; raises InputError unless the stages accept them and the files that dvc.yaml names exist."""
+    require_checkout(PARAMS, DATA_PARAMS)
     params, data = read_yaml(PARAMS), read_yaml(DATA_PARAMS)
     check_settings(params, data)
     if f"{METHODS.replace('.', '/')}/${{item.method}}.py" not in read_text(PROJECT / "dvc.yaml"):
-        return  # as in studies whose methods have names of their own
+        return params | data  # as in studies whose methods have names of their own
     for label in build(Grid, params, "finetune").every_method:
         if label not in plugin_names(METHODS):
             raise InputError(
                 f"{PARAMS}: methods.{label}: dvc.yaml makes its stages depend on retrace/methods/{label}.py, which is "
                 "not there; copy the file of the method that it is like"
             )
+    return params | data
 
 
 def require_ready() -> None:
@@ -100,8 +101,7 @@ def require_ready() -> None:
     """
     if not PARAMS.is_file():
         return  # as in a pipeline without settings
-    check_project()
-    settings = read_params()
+    settings = check_project()
     for of in (ClassificationParams, QuestionAnsweringParams):
         section = _fixed(of.dvc_keys()[0])
         for name in build(dict[str, dict], settings, section):
@@ -221,8 +221,12 @@ def _require_read(values: Mapping[str, Any], read: Collection[str], file: Path, 
 def _check_methods(settings: Mapping[str, Any], tasks: Collection[str]) -> None:
     """Check each entry under `methods`: its settings, and the names that it refers to."""
     grid = build(Grid, settings, "finetune")
-    for label in dict.fromkeys([*build(dict[str, dict], settings, "methods"), *grid.methods, *grid.squad_methods]):
-        key, entry = f"methods.{label}", build(dict[str, Any], settings, f"methods.{label}")
+    entries = build(dict[str, dict[str, Any]], settings, "methods")
+    for key in ("methods", "squad_methods"):
+        for label in getattr(grid, key):
+            require_one_of(entries, label, f"finetune.{key}")
+    for label, entry in entries.items():
+        key = f"methods.{label}"
         _, found = method_settings(settings, label)
         if found.method not in (None, label) and label in plugin_names(METHODS):
             raise InputError(f"{PARAMS}: {key}.method: {found.method!r} is not allowed; {label} is a method itself")

@@ -20,12 +20,11 @@ from pydantic import BaseModel, Field
 
 from retrace.cli.check import cache_folder, check_project, lock_fault
 from retrace.cli.main import some_of
-from retrace.cli.repro import require_checkout
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError
 from retrace.core.files import size
 from retrace.core.guard import holder, running
-from retrace.core.paths import LOCKFILES, PROJECT
+from retrace.core.paths import LOCKFILES, PROJECT, require_checkout
 from retrace.core.records import installed, try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS, build, build_file, read_params
 from retrace.results.grid import Grid

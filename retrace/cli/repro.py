@@ -12,18 +12,11 @@ import psutil
 import typer
 
 from retrace.cli.check import require_ready
-from retrace.core.errors import InputError
 from retrace.core.guard import Holder, handled, running
+from retrace.core.paths import require_checkout
 
 DVC = (sys.executable, "-m", "dvc", "repro")
 CONTEXT = {"ignore_unknown_options": True}  # options of `dvc repro`
-
-
-def require_checkout() -> None:
-    """Raise InputError if the current folder lacks the pipeline or DVC's folder."""
-    for name in ("dvc.yaml", ".dvc"):
-        if not Path(name).exists():
-            raise InputError(f"{name}: no such file or folder; run it in the folder of a checkout")
 
 
 Push = Annotated[bool, typer.Option("--push", help="send each stage's results to the remote when it is done")]

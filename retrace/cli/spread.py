@@ -23,10 +23,11 @@ from retrace.cli import crew
 from retrace.cli.check import require_ready
 from retrace.cli.crew import Here, Slurm
 from retrace.cli.remote import Sender, pull_option
-from retrace.cli.repro import Push, require_checkout
+from retrace.cli.repro import Push
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError
 from retrace.core.guard import handled
+from retrace.core.paths import require_checkout
 
 DVC = (sys.executable, "-m", "dvc", "--wait-for-lock", "repro")
 ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # signals that ask to stop

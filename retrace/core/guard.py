@@ -32,7 +32,7 @@ LOCKS = Path(".retrace/locks")
 CODE = ("stages", "retrace")
 PAUSE = 0.2  # seconds between two looks at a lock or a process
 STARTING = 0.01  # seconds before Python reads the first of our files, at least; the resolution of process start times
-AHEAD = 60  # seconds that a file server's clock may be ahead; later times are from before this clock was set back
+AHEAD = 60  # seconds that a file server's clock may be ahead; a later time is from before this clock was set back
 Digests = dict[str, str]  # path → SHA-256 of the file
 
 

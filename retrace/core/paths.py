@@ -12,6 +12,7 @@ model): weights, config, tokenizer and, in source.json, their origin.
 from pathlib import Path
 from typing import Any
 
+from retrace.core.errors import InputError
 from retrace.core.files import read_json
 
 UNKNOWN = "<unk>"  # WikiText's mark for a word that it left out
@@ -26,6 +27,13 @@ ON_TEST = "-test"  # suffix of a task's name for its figures on the test set
 CHECKPOINT = DATA / "model"
 TOKENIZER, TOKENS, PRETRAINED = (Path("models") / name for name in ("tokenizer", "tokens", "pretrained"))
 FACTS = "source.json"
+
+
+def require_checkout(*names: Path | str, folder: Path = Path()) -> None:
+    """Raise InputError if a folder lacks these files of a checkout; by default the pipeline and DVC's folder."""
+    for path in [folder / name for name in names or ("dvc.yaml", ".dvc")]:
+        if not path.exists():
+            raise InputError(f"{path}: no such file or folder; run it in the folder of a checkout")
 
 
 def source_folder(data: str) -> Path:

@@ -24,7 +24,7 @@ from ruamel.yaml.reader import ReaderError
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_text
-from retrace.core.paths import PROJECT
+from retrace.core.paths import PROJECT, require_checkout
 
 PARAMS, DATA_PARAMS = Path("params.yaml"), Path("data/params.yaml")
 # The keys of data/params.yaml; all others are in params.yaml.
@@ -90,8 +90,7 @@ def read_params(folder: Path = Path()) -> dict[str, Any]:
 
     Raises InputError where params.yaml is absent.
     """
-    if not (folder / PARAMS).is_file():
-        raise InputError(f"{folder / PARAMS}: no such file; run it in the folder of a checkout")
+    require_checkout(PARAMS, folder=folder)
     params = read_yaml(folder / PARAMS)
     return params | (read_yaml(folder / DATA_PARAMS) if (folder / DATA_PARAMS).is_file() else {})
 

@@ -26,7 +26,7 @@ WRONG = [
     ("lrr", 1, "params.yaml: lrr: unknown key; allowed: data, family, finetune, lr, "),
     ("hub.txt", {}, "data/params.yaml: hub.txt: unknown key; allowed: text, sst2, squad, classification"),
     ("family", "gpt", "params.yaml: family: 'gpt' is not allowed; expected one of bert, llama"),
-    ("finetune.methods", ["full", "half"], "params.yaml: methods.half is missing; methods has: full, scratch"),
+    ("finetune.methods", ["full", "half"], "params.yaml: finetune.methods: 'half' is not allowed; expected"),
     ("finetune.tasks", ["own"], "params.yaml: finetune.tasks: 'own' is not allowed; expected one of sst2"),
     ("metrics.question_answering", ["f1"], "params.yaml: metrics.question_answering: 'f1' is not allowed;"),
     ("squad.answers", "generative", "params.yaml: squad.answers: generative is not allowed with family:"),
