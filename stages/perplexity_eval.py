@@ -58,11 +58,12 @@ def main() -> None:
                 passages = sample_passages(read_documents(text), tokenizer, count, block, settings.seed)
                 measured["pseudo"] = pseudo_losses(model, passages, vocabulary, device)
             every[part] = measured
-            unigram = measures.unigram_losses(train, stream, lengths, vocabulary.size, vocabulary.special)
-            samples, seed = params.bootstrap_samples, params.bootstrap_seed
-            splits[part] = measures.with_intervals(measured, (unigram, sizes), samples, seed)
-            found = {name: of.perplexity_per_token for name, of in splits[part].measures.items()}
-            print(f"{part}: " + "  ".join(f"{name} {of:.2f}" for name, of in found.items() if of is not None))
+            if device.is_main:
+                unigram = measures.unigram_losses(train, stream, lengths, vocabulary.size, vocabulary.special)
+                samples, seed = params.bootstrap_samples, params.bootstrap_seed
+                splits[part] = measures.with_intervals(measured, (unigram, sizes), samples, seed)
+                found = {name: of.perplexity_per_token for name, of in splits[part].measures.items()}
+                print(f"{part}: " + "  ".join(f"{name} {of:.2f}" for name, of in found.items() if of is not None))
         if device.is_main:
             report = measures.PerplexityReport(splits=splits)
             write_json(measures.PERPLEXITY, rounded(report.headlines.to_json()))

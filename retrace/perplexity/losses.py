@@ -16,7 +16,7 @@ from retrace.compute.device import Device
 from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
 from retrace.core.paths import UNKNOWN
-from retrace.objectives.language_modelling import IGNORED, Answers, HeldOut, mask_id, token_loss
+from retrace.objectives.language_modelling import IGNORED, Answers, HeldOut, mask_id
 from retrace.perplexity.measures import Losses, Sizes
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, token_id
 
@@ -40,7 +40,8 @@ def sizes_of(documents: Iterable[str], tokenizer: SubwordTokenizer) -> tuple[np.
 def document_losses(model: Answers, batches: Iterable[HeldOut], lengths: np.ndarray, device: Device) -> Losses:
     """The losses on the documents of a stream, of `lengths` (D,); processes share the batches.
 
-    A token counts for its document, wherever blocks begin and end. The mean equals that of `mean_loss` to the bit.
+    A token counts for its document, wherever blocks begin and end. The mean equals that of `mean_loss` to the bit,
+    and is NaN if no token was scored. Raises InputError if the loss is not finite.
     """
     ends = np.cumsum(lengths)
     total, sums, scored = 0.0, np.zeros(len(ends)), np.zeros(len(ends))
@@ -55,14 +56,6 @@ def document_losses(model: Answers, batches: Iterable[HeldOut], lengths: np.ndar
             total += loss.item()
             sums += np.bincount(documents, each.cpu().numpy(), minlength=len(ends))
             scored += np.bincount(documents, minlength=len(ends))
-    return summed_losses(total, sums, scored, device)
-
-
-def summed_losses(total: float, sums: np.ndarray, scored: np.ndarray, device: Device) -> Losses:
-    """Sum over all processes: the loss of all tokens, and the loss and number of scored tokens by document, (D,).
-
-    The mean is NaN if no token was scored. Raises InputError if the loss is not finite.
-    """
     total, *of_documents = device.all_reduce_sum([total, *sums, *scored])
     if not math.isfinite(total):
         raise InputError(f"the model's loss on held-out text is {total}; its weights may not be finite")
@@ -122,21 +115,12 @@ def _cut_word(word: str, tokenizer: SubwordTokenizer, length: int) -> Passage:
     return Passage([begin, *(token.number for token in tokens[:kept]), end], part / whole if whole else 0, part)
 
 
-@torch.no_grad()
 def pseudo_losses(
     model: nn.Module, passages: list[Passage], vocabulary: Vocabulary, device: Device
 ) -> tuple[Losses, Sizes]:
     """The losses on the passages, and their sizes; processes share the batches."""
-    total, sums, scored = 0.0, np.zeros(len(passages)), np.zeros(len(passages))
-    for batch, counts in device.share_batches(_batches(passages, vocabulary)):
-        with device.autocast():
-            loss = token_loss(model, batch.to(device))
-        if counts:
-            nats, number = loss.item(), int(batch.places[0, 0])
-            total += nats
-            sums[number] += nats
-            scored[number] += batch.count
-    losses = summed_losses(total, sums, scored, device)
+    # A passage's place is its number, as if each were a document of one token.
+    losses = document_losses(model, _batches(passages, vocabulary), np.ones(len(passages), dtype=np.int64), device)
     words, sizes = np.array([p.words for p in passages]), np.array([p.bytes for p in passages])
     return losses, Sizes(losses.scored, words, sizes)
 

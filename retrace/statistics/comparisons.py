@@ -37,7 +37,7 @@ class Difference:
     ends: tuple[float, float] = ANYWHERE  # of the figure's scale
 
     def reach(self, p: float = ALPHA) -> float:
-        """Half the width of the interval of level 1 - p, Student's t for examples and for seeds, added in squares."""
+        """Half the width of the interval of level 1 - p, Student's t for examples and seeds, added in quadrature."""
         examples = student(self.examples - 1, p) if self.examples > 1 else -float(ndtri(p / 2))
         seeds = student(self.freedom, p) * self.of_seeds if self.of_seeds else 0.0
         return math.hypot(examples * self.of_examples, seeds)

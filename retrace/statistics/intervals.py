@@ -5,7 +5,7 @@ figures at once, mostly by matrix products.
 
 There are two sources of chance: the test set is a sample of examples, and a model is one of many seeds. For examples
 the interval is Wilson's if the figure is a share of them, else the bootstrap's. A mean over seeds adds Student's
-interval; half-widths add in squares (MOVER: Zou and Donner 2008, Statistics in Medicine 27). An interval always
+interval; half-widths add in quadrature (MOVER: Zou and Donner 2008, Statistics in Medicine 27). An interval always
 contains its figure and never leaves its scale.
 """
 
@@ -217,7 +217,7 @@ def with_classes(value: float, interval: Interval, seeds: Sequence[ByClass], end
     """The interval of a macro mean where the figures of some classes are 0 or 1; one `ByClass` a seed.
 
     Resamples hardly move such a class's figure. It adds Wilson's interval of its examples, by its weight in the mean;
-    half-widths add in squares.
+    half-widths add in quadrature.
     """
     values, weight = np.mean([of.values for of in seeds], axis=0), 1 / float(np.mean([of.classes for of in seeds]))
     below, above = [value - interval["low"]], [interval["high"] - value]
