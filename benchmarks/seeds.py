@@ -1,8 +1,7 @@
 """Does the sample say the same from every seed, in bf16 and fp32, in one process and in two?
 
 Pretraining and both tasks from each seed, which draws weights, masks and order alike. The settings were chosen on the
-corpora of sample.seed 1 and 2; `--corpus 3` is another one, whose figures chose nothing. Results go to seeds.csv, whose
-rows of corpora 3 and 4 are of an earlier learning rate on questions (docs/results.md, "A start that came too late").
+corpora of sample.seed 1 and 2; `--corpus 5` is another one, whose figures chose nothing. Results go to seeds.csv.
 
     python benchmarks/seeds.py
 """

@@ -18,13 +18,13 @@ from retrace.core.paths import PRETRAINED
 from retrace.core.records import git
 from retrace.core.settings import build, read_params
 from retrace.core.weights import FILE as BASE_WEIGHTS
-from retrace.finetuning.method import read_method
 from retrace.hub.pins import Pin
 from retrace.hub.repository import require_token, stored_digest, upload
 from retrace.publishing.bundle import Address, write_pretrained, write_tuned
 from retrace.publishing.card import Trained, model_card, stale_stages
 from retrace.publishing.load import read_tuning, require_weights
 from retrace.results.grid import WEIGHTS, Cell, Grid
+from retrace.study.comparison import pretrains
 
 PREPARED = Path(".retrace/publish")
 # What an earlier publication may have left in the repository; other files there are not deleted.
@@ -128,8 +128,7 @@ def _doubts(trained: Trained) -> dict[str, str]:
 
 def _stages(trained: Trained) -> list[str]:
     """The last stages that the model and its card's figures come from; the card's verdict covers all cells."""
-    methods = build(Grid, trained.params, "finetune").every_method
-    own = any(read_method(trained.params, method).base == PRETRAINED for method in methods)
+    own = pretrains(trained.params)
     return [*(["perplexity-eval"] if own else []), *([] if trained.details is None else ["evaluate"])]
 
 

@@ -214,10 +214,8 @@ def word_edges(tokenizer: SubwordTokenizer) -> tuple[list[bool], list[bool]]:
     tokens count as letters. White space such as a line break ends a word. A single space begins a word rather than
     ending one: byte-level BPE may have no token of it with the next letter.
     """
-    wordpiece, is_bytes = (
-        isinstance(tokenizer.model, models.WordPiece),
-        isinstance(tokenizer.decoder, decoders.ByteLevel),
-    )
+    wordpiece = isinstance(tokenizer.model, models.WordPiece)
+    is_bytes = isinstance(tokenizer.decoder, decoders.ByteLevel)
     continues, closes = [False] * tokenizer.size, [False] * tokenizer.size
     for token, number in tokenizer.get_vocab().items():
         text = tokenizer.decoder.decode([token]) if is_bytes else token

@@ -51,7 +51,7 @@ def test_an_experiment_changes_one_setting_and_is_applied(clone: Project) -> Non
     said = _quiet(clone, "dvc", "exp", "run", "--name", "faster", "-S", "lr=5e-4")
     ran = set(re.findall(r"Running stage '(.+?)'", said))
     assert ran == set(YAML(typ="safe").load(clone.folder / "dvc.lock")["stages"]) - {"tokenize"}
-    assert _quiet(clone, "dvc", "params", "diff").split()[-4:] == ["params.yaml", "lr", "0.001", "0.0005"]
+    assert _quiet(clone, "dvc", "params", "diff").split()[-4:] == ["params.yaml", "lr", "0.002", "0.0005"]
     difference = _quiet(clone, "dvc", "metrics", "diff", "--md")
     assert all(name in difference for name in ("reports/perplexity.json", "valid.masked", "sst2.full.validation_loss"))
     assert "baselines" not in difference

@@ -34,14 +34,14 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_same_settings_give_the_same_bytes(tmp_path: Path) -> None:
     """On every machine; whoever changes the corpus on purpose changes the digest."""
     write_sample(tmp_path, SampleSettings(**SAMPLE))
-    assert folder_digest(tmp_path) == "1ee7a7ff6e0f"
+    assert folder_digest(tmp_path) == "cdc2947ad45f"
 
 
 def test_a_corpus_that_takes_more_names_than_there_are_is_refused() -> None:
-    """250 stems with 8 endings name 2,000 rivers: one per 36 articles, and 10 in each held-out world."""
-    assert SampleSettings(articles=1980 * 36).worlds["train"]["rivers"] == 1980
-    with pytest.raises(ValueError, match=r"articles: 71316 is not allowed; .* it takes 2,001 rivers"):
-        SampleSettings(articles=1981 * 36)
+    """250 stems with 8 endings name 2,000 rivers: one per 18 articles, and 24 in each held-out world."""
+    assert SampleSettings(articles=1952 * 18).worlds["train"]["rivers"] == 1952
+    with pytest.raises(ValueError, match=r"articles: 35154 is not allowed; .* it takes 2,001 rivers"):
+        SampleSettings(articles=1953 * 18)
 
 
 def test_size_and_vocabulary(corpus: Path) -> None:
