@@ -6,9 +6,8 @@ encyclopedia knows more than the labels teach. The labelled reviews seldom use r
 reviews often do: a bag of words hardly learns them. A model that has read the encyclopedia learns them from few labels,
 though from reading alone it does not know which of them praise.
 
-An article is a paragraph of facts, the same facts in other words, and a reception or a list of deeds. The restatement
-stands for an encyclopedia's summary box, and teaches a language model to look facts up. A person's deeds are facts of
-other articles, told from the other side, and agree with these.
+An article is a paragraph of facts, the same facts in other words, which stand for an encyclopedia's summary box, and a
+reception or a list of deeds. A person's deeds are facts of other articles, told from the other side, and agree with these.
 
 Questions are on first paragraphs, in the style of SQuAD v2.0. A third of them have no answer: they ask for a fact that
 the paragraph omits. What a hasty reader might take for the answer, such as a town if a river was asked for, is the

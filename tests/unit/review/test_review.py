@@ -389,7 +389,7 @@ def test_flags_settings_time_and_memory_are_listed(repository: Repository) -> No
     write_json(Path("reports/runs/pretrain.json"), slower)
     said = _review()
     assert "New health flags: sst2 full one class only.\n" in said
-    assert "| lr | 0.001 | 0.5 |\n" in said
+    assert "| lr | 0.002 | 0.5 |\n" in said
     assert "| seeds | – | null |\n" in said
     assert "| pretrain: time, s | 46.3 | 60.19 |\n" in said
     assert "peak" not in said
