@@ -7,7 +7,8 @@ reviews often do: a bag of words hardly learns them. A model that has read the e
 though from reading alone it does not know which of them praise.
 
 An article is a paragraph of facts, the same facts in other words, which stand for an encyclopedia's summary box, and a
-reception or a list of deeds. A person's deeds are facts of other articles, told from the other side, and agree with these.
+reception or a list of deeds. A person's deeds are facts of other articles, told from the other side, and agree with
+these.
 
 Questions are on first paragraphs, in the style of SQuAD v2.0. A third of them have no answer: they ask for a fact that
 the paragraph omits. What a hasty reader might take for the answer, such as a town if a river was asked for, is the
