@@ -19,11 +19,11 @@ NODES = ("env", "ACCELERATE_USE_CPU=1", "accelerate", "launch", *LAUNCH, "--conf
          "--main_process_ip", "127.0.0.1")  # fmt: skip
 
 
-def _launch(project: Project, name: str, stage: str, *arguments: str) -> None:
-    """Start a stage with the configuration of this name."""
+def _launch(project: Project, name: str, stage: str, *arguments: str) -> str:
+    """Start a stage with the configuration of this name; returns what it printed."""
     launcher = ("-m", "accelerate.commands.launch", *LAUNCH, "--config_file", f"launch/{name}.yaml", "--no_python")
     started = project.with_variables(ACCELERATE_USE_CPU="1")
-    started.run(*warm.COMMAND, *launcher, *warm.COMMAND, "-m", f"stages.{stage}", *arguments)
+    return started.run(*warm.COMMAND, *launcher, *warm.COMMAND, "-m", f"stages.{stage}", *arguments).stdout
 
 
 def _assert_alike(one: Path, two: Path) -> None:
@@ -55,7 +55,7 @@ def test_two_processes_pretrain_a_model_that_they_share_and_measure_it_as_one(re
     one = json.loads(report.read_text())["valid"]
     written = []
     for _ in range(2):
-        _launch(ready, "fsdp", "perplexity_eval")
+        assert _launch(ready, "fsdp", "perplexity_eval").count("valid: ") == 1
         written.append(report.read_bytes())
     assert written[0] == written[1]
     two = json.loads(written[0])["valid"]
