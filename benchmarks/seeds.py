@@ -2,6 +2,7 @@
 
 Pretraining and both tasks from each seed, which draws weights, masks and order alike. The settings were chosen on the
 corpora of sample.seed 1 and 2; `--corpus 5` is another one, whose figures chose nothing. Results go to seeds.csv.
+`--precisions emulated-bf16` is for a CPU without bf16 instructions.
 
     python benchmarks/seeds.py
 """
@@ -20,6 +21,7 @@ from retrace.evaluation.records import METRICS, Metrics
 from tests.toy import Project, copy_as_it_is
 
 RESULT = ROOT / "benchmarks" / "seeds.csv"
+EMULATOR = ROOT / "benchmarks" / "emulated_bf16.py"
 RUN = ["corpus", "task", "method", "precision", "processes", "seed"]
 LIMIT = 3 * 3600  # seconds that a stage may take: some processors are slow
 FIGURES = {"sst2": ["accuracy"], "squad": ["f1", "HasAns_f1", "NoAns_f1"]}
@@ -52,8 +54,9 @@ def run(prepared: Project, precision: str, processes: int, seed: int) -> list[di
     folder = prepared.folder.with_name(f"{precision}-{processes}-{seed}")
     shutil.copytree(prepared.folder, folder)
     project = Project(folder, prepared.variables, seconds=LIMIT)
-    project.set_all({"precision": precision, "seed": seed, "finetune.seeds": [seed]})
-    launcher = [sys.executable, *([*TORCHRUN, str(processes)] if processes > 1 else []), "-m"]
+    project.set_all({"precision": precision.removeprefix("emulated-"), "seed": seed, "finetune.seeds": [seed]})
+    runner = "-m" if project.params()["precision"] == precision else str(EMULATOR)
+    launcher = [sys.executable, *([*TORCHRUN, str(processes)] if processes > 1 else []), runner]
     project.run(*launcher, "stages.pretrain")
     methods = project.params()["finetune"]["methods"]
     for task, method in product(FIGURES, methods):

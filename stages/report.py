@@ -46,7 +46,7 @@ def main() -> None:
             runs.data_fold(read_json(source / "card.json"), params),
             *runs.models_folds({"": (checkpoint_facts(PRETRAINED), counts)}, records),
             runs.settings_fold(params | {data: read.source}),
-            runs.origin_fold(origins, digests, runs.read_pinned(params)),
+            runs.origin_fold(origins, digests),
         ]
         sections = [
             *summary_sections(tasks, shares, seconds_of(records)),

@@ -16,19 +16,8 @@ from ruamel.yaml import YAML
 from retrace.cli.check import NAMED_BY_DVC, STAGES, check_settings
 from retrace.core.errors import InputError
 from retrace.core.files import write_text
-from retrace.core.settings import (
-    DATA_PARAMS,
-    PARAMS,
-    allowed_values,
-    build,
-    file_of,
-    load_plugin,
-    plugin_names,
-    read_yaml,
-    schema_of,
-    shown,
-    within,
-)
+from retrace.core.schema import allowed_values, schema_of, shown, within
+from retrace.core.settings import DATA_PARAMS, PARAMS, build, file_of, load_plugin, plugin_names, read_yaml
 from retrace.finetuning.settings import METHODS, PER_TASK, MethodSettings
 
 INTRODUCTION = f"""# Settings

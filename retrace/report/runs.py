@@ -1,14 +1,13 @@
 """What was run on what: data, settings, model size, times and provenance."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
-from ruamel.yaml import YAML
 
 from retrace.core.files import read_json
-from retrace.core.paths import LOCKFILES, card_path
+from retrace.core.paths import card_path
 from retrace.core.records import STAGES, Origin, RunRecord, StageRecord
 from retrace.core.settings import DATA_KEYS, Params, build
 from retrace.report import svg
@@ -141,13 +140,8 @@ def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], 
     )
 
 
-def origin_fold(
-    origins: Mapping[str, Origin], digests: Mapping[str, str], pinned: Sequence[tuple[str, str, str]]
-) -> Fold:
-    """Where results came from: commit, machine and versions of each stage, SHA-256 of models and scores, and dvc.lock.
-
-    `pinned` has the path, hash and size of each output in dvc.lock.
-    """
+def origin_fold(origins: Mapping[str, Origin], digests: Mapping[str, str]) -> Fold:
+    """Where results came from: commit, machine and versions of each stage, and SHA-256 of models and scores."""
     names = list(dict.fromkeys(name for origin in origins.values() for name in origin.versions))
     rows = [
         (run, commit_text(origin), origin.date, origin.machine, *(origin.versions.get(name, NOTHING) for name in names))
@@ -156,25 +150,8 @@ def origin_fold(
     table = Table(("result", "commit", "date", "machine", *names), rows, label="Origin")
     hashes = Table(("file", "SHA-256"), list(digests.items()), label="Hashes")
     note = "dvc.lock pins every file of this run: check out its commit and run dvc checkout to restore them."
-    lock = Table(("output", "MD5 in dvc.lock", "bytes"), list(pinned), label="Outputs in dvc.lock")
     gist = f"commit {commit_text(next(iter(origins.values())))}"
-    return Fold("Provenance", gist, [note, table, hashes, *([lock] if pinned else [])])
-
-
-def read_pinned(params: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Path, hash and bytes of every output that dvc.lock pins, except the report's; for a folder the sum of its files.
-
-    Methods that are no longer listed are left out, though DVC keeps their pins.
-    """
-    cells = {cell.path for cell in build(Grid, params, "finetune").cells}
-    locks = [YAML(typ="safe").load(path)["stages"] for path in LOCKFILES if path.is_file()]
-    stages = {name: of for lock in locks for name, of in lock.items() if name != "report"}
-    return sorted(
-        (out["path"], out["md5"], f"{out['size']:,}")
-        for name, of in stages.items()
-        for out in of.get("outs", ())
-        if not name.startswith("finetune") or Path(*Path(out["path"]).with_suffix("").parts[-3:]) in cells
-    )
+    return Fold("Provenance", gist, [note, table, hashes])
 
 
 def commit_text(origin: Origin) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from retrace.core.paths import ON_TEST
-from retrace.core.settings import shown as as_yaml
+from retrace.core.schema import shown as as_yaml
 from retrace.evaluation.records import BESIDE
 from retrace.report.blocks import NOTHING, Table
 from retrace.report.names import KINDS, TASKS, baseline_name, method_name, shown, title_of
