@@ -3,7 +3,8 @@
 Matrix products of bf16 numbers are computed and summed in float32 and rounded to bf16 once, as AMX and AVX-512 BF16
 compute them but for the order of the sums. torch's own kernels take many times as long on such a CPU.
 
-    python benchmarks/emulated_bf16.py stages.pretrain
+    python benchmarks/emulated_bf16.py -m stages.pretrain
+    RETRACE_RUN="python benchmarks/emulated_bf16.py" dvc exp run -S precision=bf16
 """
 
 import runpy
@@ -43,4 +44,5 @@ def _emulated(kernel: Any) -> Any:
 if __name__ == "__main__":
     kept = emulate_bf16()
     sys.path[0] = str(Path.cwd())  # as `python -m` has it
-    runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+    _, module = sys.argv.pop(1), sys.argv.pop(1)  # -m and the stage
+    runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -1,33 +1,37 @@
 """Does another kind of processor give a newcomer figures that `retrace review` calls no news beside the committed ones?
 
-The pipeline on the sample, trained from nothing in clones of the last commit: in bf16 with AMX, in bf16 with AVX-512
-alone, as oneDNN is told of nothing newer, and in fp32. Each run's headline figures, and the review's line, are kept in
-processors.json.
+The pipeline on the sample, trained from nothing in clones of the last commit, with libraries that are told of fewer
+instructions than the processor has, and in bf16 that is emulated. Each run's headline figures, and the review's line,
+are kept in processors.json.
 
-    python benchmarks/processors.py ["bf16, AMX" "bf16, AVX-512" fp32]
+    python benchmarks/processors.py "fp32, SSE" "bf16, emulated"
 """
 
 import json
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
-from beside import ROOT, plain_parser
+from beside import EMULATOR, ROOT, plain_parser
 
 from tests.toy import Project
 
 RESULT = ROOT / "benchmarks" / "processors.json"
-KINDS = {  # precision, and the newest instructions that oneDNN may use
-    "bf16, AMX": ("bf16", "AVX512_CORE_AMX"),
-    "bf16, AVX-512": ("bf16", "AVX512_CORE_BF16"),
-    "fp32": ("fp32", "AVX512_CORE"),
+KINDS = {  # precision, and variables that limit the instructions
+    "bf16, AMX": ("bf16", {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_AMX"}),
+    "bf16, AVX-512": ("bf16", {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}),
+    "bf16, emulated": ("bf16", {"RETRACE_RUN": f"python {EMULATOR.relative_to(ROOT)}"}),
+    "fp32, AVX-512": ("fp32", {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}),
+    "fp32, AVX2": ("fp32", {"ATEN_CPU_CAPABILITY": "avx2", "MKL_CBWR": "AVX2"}),
+    "fp32, SSE": ("fp32", {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "SSE4_2"}),
 }
 
 
 def main() -> None:
     parser = plain_parser(__doc__)
-    parser.add_argument("kinds", nargs="*", default=list(KINDS), help=f"of {', '.join(KINDS)}")
+    parser.add_argument("kinds", nargs="+", help=f"of {', '.join(KINDS)}, as the processor allows")
     for kind in parser.parse_args().kinds:
         with tempfile.TemporaryDirectory() as folder:
             found = run(Path(folder) / "project", *KINDS[kind])
@@ -36,10 +40,10 @@ def main() -> None:
         print(kind, found["review"], sep=": ", flush=True)
 
 
-def run(folder: Path, precision: str, instructions: str) -> dict[str, object]:
+def run(folder: Path, precision: str, variables: Mapping[str, str]) -> dict[str, object]:
     """The headline figures of a run from nothing, what the review says of them, and the seconds that it took."""
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
-    project = Project(folder).with_variables(ONEDNN_MAX_CPU_ISA=instructions, RETRACE_THREADS="2")
+    project = Project(folder).with_variables(**variables, RETRACE_THREADS="2")
     project.set("precision", precision)
     began = time.perf_counter()
     subprocess.run(["dvc", "repro"], cwd=folder, env={**project.variables, "PYTHONPATH": str(folder)}, check=True)

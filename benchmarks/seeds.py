@@ -15,13 +15,12 @@ from itertools import product
 from pathlib import Path
 
 import pandas as pd
-from beside import ROOT, TORCHRUN, plain_parser
+from beside import EMULATOR, ROOT, TORCHRUN, plain_parser
 
 from retrace.evaluation.records import METRICS, Metrics
 from tests.toy import Project, copy_as_it_is
 
 RESULT = ROOT / "benchmarks" / "seeds.csv"
-EMULATOR = ROOT / "benchmarks" / "emulated_bf16.py"
 RUN = ["corpus", "task", "method", "precision", "processes", "seed"]
 LIMIT = 3 * 3600  # seconds that a stage may take: some processors are slow
 FIGURES = {"sst2": ["accuracy"], "squad": ["f1", "HasAns_f1", "NoAns_f1"]}
@@ -55,8 +54,8 @@ def run(prepared: Project, precision: str, processes: int, seed: int) -> list[di
     shutil.copytree(prepared.folder, folder)
     project = Project(folder, prepared.variables, seconds=LIMIT)
     project.set_all({"precision": precision.removeprefix("emulated-"), "seed": seed, "finetune.seeds": [seed]})
-    runner = "-m" if project.params()["precision"] == precision else str(EMULATOR)
-    launcher = [sys.executable, *([*TORCHRUN, str(processes)] if processes > 1 else []), runner]
+    emulator = [] if project.params()["precision"] == precision else [str(EMULATOR)]
+    launcher = [sys.executable, *([*TORCHRUN, str(processes)] if processes > 1 else []), *emulator, "-m"]
     project.run(*launcher, "stages.pretrain")
     methods = project.params()["finetune"]["methods"]
     for task, method in product(FIGURES, methods):

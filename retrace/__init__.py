@@ -1,1 +1,1 @@
-"""Retrace's library: a folder is a room, and a room is what a stage of dvc.yaml depends on."""
+"""Retrace's library: one package per subject, and packages are what the stages of dvc.yaml depend on."""

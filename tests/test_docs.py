@@ -1,4 +1,4 @@
-"""Pages and lists name only what there is: links, files, commands, the rooms of each stage, requirements."""
+"""Pages and lists name only what there is: links, files, commands, the packages of each stage, requirements."""
 
 import re
 from pathlib import Path
@@ -42,8 +42,8 @@ def test_the_table_of_rooms_is_that_of_dvc_yaml() -> None:
     head, *rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in lines if line.count("|") == 9]
     shown = {stage: {row[0] for row in rows[1:] if row[number]} for number, stage in enumerate(head) if number}
     stages = YAML(typ="safe").load(ROOT / "dvc.yaml")["stages"]
-    rooms = {name: [dep for dep in stage["deps"] if dep.startswith("retrace/")] for name, stage in stages.items()}
-    listed = {name: {re.sub(r"^retrace/|/\$\{.*", "", dep) for dep in deps} for name, deps in rooms.items()}
+    packages = {name: [dep for dep in stage["deps"] if dep.startswith("retrace/")] for name, stage in stages.items()}
+    listed = {name: {re.sub(r"^retrace/|/\$\{.*", "", dep) for dep in deps} for name, deps in packages.items()}
     assert shown == listed
 
 

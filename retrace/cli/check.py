@@ -143,9 +143,17 @@ def _is_dvc(process: int) -> bool:
 
 def cache_folder() -> Path:
     """The folder of DVC's cache in which each file's path is its MD5."""
-    from dvc.config import Config  # here, as it takes half a second to import
+    return Path(dvc_config()["cache"].get("dir", ".dvc/cache"), "files/md5")
 
-    return Path(Config.from_cwd()["cache"].get("dir", ".dvc/cache"), "files/md5")
+
+def dvc_config() -> Any:
+    """DVC's configuration; raises InputError where a file of it is malformed."""
+    from dvc.config import Config, ConfigError  # here, as it takes half a second to import
+
+    try:
+        return Config.from_cwd()
+    except ConfigError as error:
+        raise InputError(f".dvc/config: {str(error).splitlines()[0]}") from None
 
 
 def mend_cache() -> None:

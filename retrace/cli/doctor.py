@@ -9,7 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import BaseModel, Field
 
-from retrace.cli.check import cache_folder, check_project, lock_fault
+from retrace.cli.check import cache_folder, check_project, dvc_config, lock_fault
 from retrace.cli.main import some_of
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError
@@ -72,7 +72,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="print json")] =
     Exit code 1 where something is wrong; each problem comes with the command that fixes it.
     """
     require_checkout()
-    findings = [finding for check in CHECKS for finding in check()]
+    findings = [finding for check in CHECKS for finding in _findings(check)]
     wrong = [finding for finding in findings if finding.fix]
     if as_json:
         print(json.dumps({"ok": not wrong, "findings": [asdict(finding) for finding in findings]}, indent=2))
@@ -82,6 +82,13 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="print json")] =
             if finding.fix:
                 print(f"       fix: {finding.fix}")
     sys.exit(1 if wrong else 0)
+
+
+def _findings(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    try:
+        yield from check()
+    except InputError as error:  # DVC's configuration cannot be read
+        yield Finding(check.__name__.strip("_"), str(error), "git checkout HEAD -- .dvc/config")
 
 
 def _environment() -> Iterator[Finding]:
@@ -222,9 +229,7 @@ def _is_whole(store: Path, out: Entry) -> bool:
 
 def _remote() -> Iterator[Finding]:
     """Whether DVC verifies the digests of files from the default remote, which it does only if told to."""
-    from dvc.config import Config  # here, as it takes half a second to import
-
-    config = Config.from_cwd()
+    config = dvc_config()
     name = config["core"].get("remote")
     if name in config["remote"]:
         is_checked = config["remote"][name].get("verify", False)

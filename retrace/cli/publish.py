@@ -18,7 +18,7 @@ from retrace.core.paths import PRETRAINED
 from retrace.core.records import git
 from retrace.core.settings import build, read_params
 from retrace.core.weights import FILE as BASE_WEIGHTS
-from retrace.hub.pins import Pin
+from retrace.hub.pins import REPOSITORY, Pin
 from retrace.hub.repository import require_token, stored_digest, upload
 from retrace.publishing.bundle import Address, write_pretrained, write_tuned
 from retrace.publishing.card import Trained, model_card, stale_stages
@@ -59,7 +59,7 @@ def publish(
     The token is the environment's HF_TOKEN; HF_ENDPOINT names another hub. All files are sent in one commit; if the
     repository already has them, no commit is made.
     """
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
+    if "/" not in repository or not re.fullmatch(REPOSITORY, repository, re.ASCII):
         raise InputError(f"{repository!r} is not a repository; expected ORG/NAME")
     address = Address(repository, revision, Pin.parse(base, "--base") if base else None)
     params = read_params()

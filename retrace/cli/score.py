@@ -30,6 +30,7 @@ from retrace.statistics.scales import Flags
 
 CLASSIFICATION = ("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration")
 RESAMPLES = 10_000
+ALWAYS = 1.0  # the threshold at which every answer counts, as in the official script
 OTHERS = ("meteor", "bleu", "rouge")
 WHOLE = re.compile(r"\+?(?P<number>-?[0-9]+)(\.0*)?")
 
@@ -43,7 +44,7 @@ def squad(
     dataset: Annotated[Path, typer.Argument(metavar="DATASET.json", help="SQuAD json, version 1.1 or 2.0")],
     predictions: Annotated[Path, Predictions],
     na_prob: Annotated[Path | None, Probabilities] = None,
-    na_prob_thresh: Annotated[float, typer.Option(metavar="X", help="above it there is no answer")] = 1.0,
+    na_prob_thresh: Annotated[float, typer.Option(metavar="X", help="above it there is no answer")] = ALWAYS,
     every: Annotated[bool, typer.Option("--all", help="METEOR, BLEU and ROUGE too")] = False,
     allow_missing: Annotated[bool, Missing] = False,
     intervals: Intervals = False,
@@ -54,6 +55,8 @@ def squad(
     scored = [question for question in questions if question.id in answers]
     if not scored:
         raise InputError(f"{predictions}: no prediction for any question of {dataset}")
+    if not math.isfinite(na_prob_thresh) or (na_prob is None and na_prob_thresh != ALWAYS):
+        raise InputError("--na-prob-thresh: expected a finite number, together with --na-prob")
     flags: Flags = {}
     if missing := [question.id for question in questions if question.id not in answers]:
         counted = f"{len(missing):,} of {len(questions):,} questions have no prediction, the first of them {missing[0]}"

@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 from retrace.cli.check import NAMED_BY_DVC, STAGES, check_settings
 from retrace.core.errors import InputError
 from retrace.core.files import write_text
+from retrace.core.paths import require_checkout
 from retrace.core.schema import allowed_values, schema_of, shown, within
 from retrace.core.settings import DATA_PARAMS, PARAMS, build, file_of, load_plugin, plugin_names, read_yaml
 from retrace.finetuning.settings import METHODS, PER_TASK, MethodSettings
@@ -124,6 +125,7 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path()) -> None:
     yaml = YAML()
     yaml.default_flow_style = False  # as `dvc exp run -S` writes the file
     paths = {file: folder / file for file in (PARAMS, DATA_PARAMS)}
+    require_checkout(*paths, PRESETS, folder=folder)
     found = [_find(name, folder) for name in (FIRST, *presets)]
     for path in (*paths.values(), *found):
         of_data = {str(DATA_PARAMS): None} | read_yaml(path)  # for its errors; comments need `YAML` below

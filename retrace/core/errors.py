@@ -88,7 +88,8 @@ def exit_cleanly(main: Callable[[], None]) -> None:
         main()
         if os.environ.get("DVC_STAGE"):
             _leave()
-        sys.stdout.flush()
+        if sys.stdout:  # None where it is closed
+            sys.stdout.flush()
     except InputError as error:
         _fail(str(error), DIVERGED if isinstance(error, DivergedError) else USAGE)
     except Interrupted as stop:
@@ -102,10 +103,12 @@ def exit_cleanly(main: Callable[[], None]) -> None:
         is_full = error.errno in FULL
         if error.filename is None and not is_full:
             raise
-        kept = "; nothing was left half-written" if is_full else ""
-        _fail(f"{error.filename or 'output'}: {error.strerror}{kept}")
+        if error.filename is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else Python fails again when it flushes at exit
+            _fail(f"output: {error.strerror}")
+        _fail(f"{error.filename}: {error.strerror}{'; nothing was left half-written' if is_full else ''}")
     except MemoryError as error:  # Python's is empty, NumPy's names the array
-        _fail(f"out of memory{f': {error}' if str(error) else ''}; use smaller sizes or less data")
+        _fail(f"out of memory{f': {error}' if str(error) else ''}; use a smaller model, smaller batches or less data")
     except SafetensorError as error:  # damaged weights
         _fail(f"weights: {error}")
 

@@ -19,7 +19,7 @@ Rows = Sequence[tuple[str, Mapping[str, Any]]]
 # adds for each row, are limited to a multiple of its size, unless they are few.
 BATCH = 256  # rows at a time
 ROW = 256  # bytes that Python adds for a row
-LITTLE, FOLD = 64 << 20, 100  # bytes that any file may unpack to; how many times its own size
+LITTLE, FOLD = 1 << 30, 100  # bytes that any file may unpack to; how many times its own size
 
 
 def read_records(path: Path, file_format: str | None = None) -> Records:

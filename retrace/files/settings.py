@@ -21,7 +21,7 @@ def _is_own(folder: str) -> bool:
 class TaskFiles(SplitSettings):
     """A task in files; train, dev and test are their names. Of questions, in SQuAD's format, this is all."""
 
-    folder: str = Field(description="in data/own, or an absolute path")
+    folder: str = Field(description="in data/own; of a further task also an absolute path")
     published: str | None = Field(
         default=None, description="where the files can be downloaded, for the message about a missing one"
     )
@@ -29,9 +29,11 @@ class TaskFiles(SplitSettings):
     @model_validator(mode="after")
     def _within(self) -> Self:
         for part, name in self.parts.items():
-            is_inside = not Path(name).is_absolute() and ".." not in Path(name).parts  # DVC watches the folder only
+            # DVC watches the folder only.
+            is_inside = bool(name) and not Path(name).is_absolute() and ".." not in Path(name).parts
             require(is_inside, part, name, "expected a file in the folder")
-        require(Path(self.folder).is_absolute() or _is_own(self.folder), "folder", self.folder, WATCHED)
+        allowed = f"{WATCHED}, or an absolute path"
+        require(Path(self.folder).is_absolute() or _is_own(self.folder), "folder", self.folder, allowed)
         return self
 
     @property

@@ -17,7 +17,9 @@ from retrace.core.files import file_digest
 from retrace.core.settings import Params, Section, Seed, file_of
 
 PINNED = "expected org/name@commit, the commit as 40 hex digits"
-PIN = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)?@[0-9a-f]{40}")  # as in PINNED
+_NAME = r"\w(?:[\w.-]{0,94}\w)?"
+REPOSITORY = rf"(?!.*(?:--|\.\.))(?:{_NAME}/)?{_NAME}(?<!\.git)"  # the hub's rule
+PIN = re.compile(rf"{REPOSITORY}@[0-9a-f]{{40}}", re.ASCII)  # as in PINNED
 
 
 @dataclass(frozen=True)

@@ -60,8 +60,8 @@ def hub_session(about: str) -> Iterator[None]:
 
     Raises InputError, which begins with `about`, where the hub or the network fails.
     """
-    _set_client()
     try:
+        _set_client()
         yield
     except InputError:
         raise
@@ -118,6 +118,8 @@ def _message(error: BaseException) -> str:
             return f"{hub} answered {answer.status_code} to {answer.request.method} {answer.url.path}"
         case httpx.RequestError():
             return f"{hub} cannot be reached ({type(error).__name__}); HF_ENDPOINT names another hub"
+        case httpx.InvalidURL() | ImportError():  # such as of a SOCKS proxy without its package
+            return f"{hub} cannot be reached through this proxy: {_first_line(str(error))}"
     return ""
 
 

@@ -20,7 +20,7 @@ def _pinned(repository: str) -> str:
 
 
 def _named(config: str) -> str:
-    if "/" in config or config.startswith("."):  # it becomes the name of a folder
+    if not config or "/" in config or config.startswith("."):  # it becomes the name of a folder
         raise ValueError(f"{config!r} is not allowed; expected a name without / that does not begin with a dot")
     return config
 

@@ -1,4 +1,4 @@
-"""A stage's code deps are the rooms (folders of retrace/) that its script's imports reach: fewer would leave stale
+"""A stage's code deps are the packages (folders of retrace/) that its script's imports reach: fewer would leave stale
 results in place, more would rerun for nothing."""
 
 from pathlib import Path
@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ("sample", "files", "hub")  # of which params.yaml's `data` chooses one
-# Rooms of which a stage depends on one file or folder: the plug-in that it loads, its kind of task.
+# Packages of which a stage depends on one file or folder: the plug-in that it loads, its kind of task.
 FAMILY, METHOD = "retrace/families/${family}.py", "retrace/methods/${item.method}.py"
 PARTS = {
     "retrace/families": FAMILY,
@@ -47,8 +47,8 @@ def _stages() -> list[tuple[str, str, set[str]]]:
 
 def _plug_in(dep: str) -> str:
     """A study lists its families and methods by their files, or all of them: they are dependencies of the same kind."""
-    room = "/".join(dep.split("/")[:2])
-    return PARTS[room] if room in ("retrace/families", "retrace/methods") else dep
+    package = "/".join(dep.split("/")[:2])
+    return PARTS[package] if package in ("retrace/families", "retrace/methods") else dep
 
 
 STAGES = _stages()
@@ -59,8 +59,8 @@ def graph() -> grimp.ImportGraph:
     return grimp.build_graph("stages", "retrace", cache_dir=None)
 
 
-def _room(module: str) -> str | None:
-    """What a dep on a module is called; None for a package's own file, which says only what the room is for."""
+def _package_of(module: str) -> str | None:
+    """What a dep on a module is called; None for a package's own file, which says only what the package is for."""
     path = module.replace(".", "/")
     if (ROOT / path).is_dir():
         return None
@@ -75,12 +75,12 @@ def test_code_deps_are_the_rooms_that_a_stage_reaches(graph, name: str, script: 
     loaded = {plugin for package in LOADED.get(name.rpartition("/")[2], []) for plugin in graph.find_children(package)}
     start = {script, *loaded}
     reached = start.union(*(graph.find_upstream_modules(module) for module in start))
-    rooms = {_room(module) for module in reached} - {None}
-    assert rooms == deps, name
+    packages = {_package_of(module) for module in reached} - {None}
+    assert packages == deps, name
 
 
 def test_a_module_is_read_in_one_go() -> None:
-    paths = [path for room in ("stages", "retrace") for path in (ROOT / room).rglob("*.py")]
+    paths = [path for package in ("stages", "retrace") for path in (ROOT / package).rglob("*.py")]
     assert [path for path in paths if len(path.read_text().splitlines()) > 400] == []
 
 
