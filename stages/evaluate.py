@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from retrace.core.errors import exit_cleanly
+from retrace.core.errors import InputError, exit_cleanly
 from retrace.core.files import STEADY_DIGITS, rounded, write_json, write_text
 from retrace.core.guard import guarded
 from retrace.core.paths import QUESTIONS, TASKS, has_test, on_test, source_folder
@@ -34,12 +34,13 @@ def main() -> None:
         tasks: dict[str, TaskDetails] = {}
         for name in grid.all_tasks:
             listed = getattr(settings, grid.kind_of(name))
-            task, runs = read_task(source, name, grid, ("train", "dev")), read_runs(name, grid, read_epochs)
+            task = read_task(source, name, grid, ("train", "dev"))
+            runs = read_runs(name, grid, task, read_epochs)
             write_curves(name, task, runs, Scoring([metric for metric in listed if metric in settings.every_epoch]))
             scored = {name: (task, runs)}
             if has_test(source, name):
-                task, runs = read_task(source, name, grid, ("train", "dev", "test")), read_runs(name, grid, read_tested)
-                scored[on_test(name)] = task, runs
+                tested = read_task(source, name, grid, ("train", "dev", "test"))
+                scored[on_test(name)] = tested, read_runs(name, grid, tested, read_tested)
             for title, (task, runs) in scored.items():
                 tasks[title] = assess(task, Scoring(listed), runs, settings)
                 write_baselines(title, {baseline: of.decided for baseline, of in task.baselines.items()})
@@ -56,12 +57,18 @@ def read_task(source: Path, name: str, grid: Grid, splits: Sequence[str]) -> Tas
     return KINDS[grid.kind_of(name)].read(source, name, splits, drawn)
 
 
-def read_runs(name: str, grid: Grid, read: Callable[[Path, Kind], Sequence[Epoch]]) -> list[MethodRun]:
-    """The predictions of every method with every seed; `read` reads a run's folder."""
-    return [
-        MethodRun(cell.method, cell.seed, read(PREDICTIONS / cell.path, grid.kind_of(name)))
-        for cell in grid.cells_of(name)
-    ]
+def read_runs(name: str, grid: Grid, task: Task, read: Callable[[Path, Kind], Sequence[Epoch]]) -> list[MethodRun]:
+    """The predictions of every method with every seed; `read` reads a run's folder.
+
+    Raises InputError where they are of other examples than the task's, as after a change of the data.
+    """
+    runs = []
+    for cell in grid.cells_of(name):
+        epochs = read(PREDICTIONS / cell.path, grid.kind_of(name))
+        if not all(task.fits(epoch.rows) for epoch in epochs):
+            raise InputError(f"{PREDICTIONS / cell.path}: of other examples than the data has now; run dvc repro")
+        runs.append(MethodRun(cell.method, cell.seed, epochs))
+    return runs
 
 
 def write_curves(name: str, task: Task, runs: Sequence[MethodRun], scoring: Scoring) -> None:

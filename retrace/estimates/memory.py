@@ -159,8 +159,9 @@ class Load:
 
     @property
     def part(self) -> "Load":
-        """The load of a micro-batch."""
-        most = min(self.batch, self.micro_batch or self.batch)
+        """The load of a micro-batch; a batch is split into as few as possible of almost equal size."""
+        passes = -(-self.batch // (self.micro_batch or self.batch))
+        most = -(-self.batch // passes)
         return replace(self, batch=most, scored=self.scored * most // self.batch)
 
 

@@ -180,6 +180,10 @@ class ClassificationTask(ScoredTask):
         """The task from the data; `splits` are train, dev and, to score the test split, test."""
         return cls(read_classes(source, name), *(read_examples(source, name, part) for part in splits), drawn=drawn)
 
+    def fits(self, rows: pd.DataFrame) -> bool:
+        """Whether predictions are of these examples, by the right classes beside them."""
+        return np.array_equal(rows["label"], self._labels)
+
     def outcome(self, rows: pd.DataFrame) -> Classified:
         """Predictions, one row per example in order → the decided classes."""
         return classified(rows, self._labels, self._classes)

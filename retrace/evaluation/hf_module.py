@@ -53,8 +53,9 @@ class RetraceMetric(evaluate.Metric):
         )
 
     def _compute(self, *, predictions: Any = None, references: Any = None, **options: Any) -> dict[str, float]:
-        if any(of is None for of in references):
-            raise InputError("references: expected one for every example")
+        for name, given in (("references", references), ("predictions", predictions)):
+            if not given or any(of is None for of in given):
+                raise InputError(f"{name}: expected one for every example")
         return figures(self._metric, self._outcome(predictions, references, **options))
 
 

@@ -202,8 +202,8 @@ class Scoring:
 class ScoredTask:
     """The examples of a task, for scoring: those of its test split where that is given, else of dev.
 
-    A kind of task adds `outcome`, the decisions in a run's predictions, `baselines`, the outcomes of these, and
-    `breakdown`, what its report shows beside the figures.
+    A kind of task adds `fits`, whether a run's predictions are of these examples, `outcome`, the decisions in them,
+    `baselines`, the outcomes of these, and `breakdown`, what its report shows beside the figures.
     """
 
     headlines: ClassVar[tuple[str, ...]]  # the figures that methods are judged by, the most important first

@@ -85,6 +85,10 @@ class QuestionAnsweringTask(ScoredTask):
         """The task from the data; `splits` are train, dev and, to score the test split, test."""
         return cls(*(read_questions(questions_path(source, part, name)) for part in splits))
 
+    def fits(self, rows: pd.DataFrame) -> bool:
+        """Whether predictions are of these questions, by their ids."""
+        return {*rows["id"]} == {question.id for question in self._questions}
+
     def outcome(self, rows: pd.DataFrame) -> Answered:
         """Predictions, one row per question → the answer, or none where that scores higher."""
         by_id = rows.set_index("id")

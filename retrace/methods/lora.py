@@ -84,7 +84,8 @@ def _config(model: PreTrainedModel, settings: Settings) -> LoraConfig:
     targets, of_head = settings.targets or layer_matrices(model, "ATTENTION"), []
     for target in targets:  # peft compares the ends of names, in the head as well
         names = [name for name, _ in model.named_modules() if f".{name}".endswith(f".{target}")]
-        if not any(in_body(model, name) for name in names):
+        weights = [getattr(model.get_submodule(name), "weight", None) for name in names if in_body(model, name)]
+        if not weights or any(weight is None or weight.ndim != 2 for weight in weights):
             allowed = f"expected names of matrices, such as {', '.join(family_of(model.config).ATTENTION)}"
             raise InputError(f"params.yaml: methods: targets: {target!r} is not allowed; {allowed}")
         of_head += [name for name in names if not in_body(model, name)]

@@ -126,11 +126,11 @@ class PairModelling:
         cut = int(starts[int(draws[1] * len(starts))])
         elsewhere = self._tokens(self._other_passage(passage, draws[2]), shift, draws[3])
         starts = self._sentence_starts(elsewhere)
-        length = min(len(tokens) - cut, len(elsewhere) - int(starts[0]))  # of B, for both kinds
+        start = int(starts[int(draws[5] * len(starts))])
+        # Both kinds of B begin at any sentence and are equally long, so that B alone does not tell them apart.
+        length = min(len(tokens) - cut, len(elsewhere) - start)
         if draws[4] < 0.5:
             return tokens[:cut], tokens[cut : cut + length], False
-        starts = starts[starts <= len(elsewhere) - length]
-        start = int(starts[int(draws[5] * len(starts))])  # any: the last would be longer sentences more often
         return tokens[:cut], elsewhere[start : start + length], True
 
     def _tokens(self, passage: int, shift: float, draw: float) -> np.ndarray:

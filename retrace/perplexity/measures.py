@@ -33,6 +33,7 @@ UNITS = {
     "perplexity_per_word": Figure("perplexity", "lower"),
     "bits_per_byte": Figure("score", "lower"),
 }
+LIKELIHOOD = "log likelihood per token"  # of which a flag speaks, as more of it is better
 LANGUAGE_MODEL = "language model"  # what the flags are of, as those of tasks are of methods
 CHUNK = 1 << 20  # tokens counted at a time, so that a stream is never all in memory
 
@@ -162,7 +163,7 @@ def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resample
         likelihoods = (-measured[model][0].mean, -unigram[0].mean)
         documents = min(int((of.scored > 0).sum()) for of in (measured[model][0], unigram[0]))
         interval = centred_interval(likelihoods[0] - likelihoods[1], differences, documents)
-        flags = flag_unless_better("log likelihood a token", "unigram", *likelihoods, interval)
+        flags = flag_unless_better(LIKELIHOOD, "unigram", *likelihoods, interval)
         is_better = not flags
     return SplitPerplexity(measures=measures, beats_unigram=is_better, flags=flags)
 

@@ -131,8 +131,9 @@ def predictions_section(
         f" Of {len(each.texts):,} {each.task.noun}, {MOST:,} are here, evenly spread."
         for each in found if len(each.texts) > MOST
     )  # fmt: skip
+    counted = "Examples" if left_out else f"All {total:,} examples"
     note = (
-        f"All {total:,} examples with each method’s predictions.{left_out} {seeds}Next to a class: the method’s "
+        f"{counted} with each method’s predictions.{left_out} {seeds}Next to a class: the method’s "
         "confidence. Next to an answer, if the method may abstain: its score minus that of no answer. In passages the "
         "right answer is shaded and each method’s answer is underlined in its colour (baselines in grey); ≈: partly "
         "right."

@@ -30,7 +30,7 @@ HIDDEN = dict.fromkeys(
     (*range(32), *range(127, 160), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd"
 )
 MARKDOWN = HIDDEN | str.maketrans(
-    {character: f"\\{character}" for character in "\\`*_[]<>|"} | {"\n": " ", "\r": " ", "\t": " "}
+    {character: f"\\{character}" for character in "\\`*_[]<>|&~"} | {"\n": " ", "\r": " ", "\t": " "}
 )
 
 

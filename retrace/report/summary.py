@@ -14,14 +14,24 @@ from markupsafe import Markup
 
 from retrace.core.records import RunRecord
 from retrace.evaluation.records import Details
-from retrace.perplexity.measures import LANGUAGE_MODEL, PerplexityReport
+from retrace.perplexity.measures import LANGUAGE_MODEL, LIKELIHOOD, PerplexityReport
 from retrace.report import svg
 from retrace.report.blocks import NOTHING, Cell, Panel, Panels, Section, Table, figure_text
-from retrace.report.names import baseline_name, count_text, listed, method_name, points, shown, shown_signed, title_of
+from retrace.report.names import (
+    TASKS,
+    baseline_name,
+    count_text,
+    listed,
+    method_name,
+    points,
+    shown,
+    shown_signed,
+    title_of,
+)
 from retrace.report.results import Score, Task, most_seeds
 from retrace.report.runs import commit_text, duration
 from retrace.report.svg import Axes
-from retrace.statistics.scales import Legend, Shortfall
+from retrace.statistics.scales import Figure, Legend, Shortfall
 
 FULL, SCRATCH, CHEAP = "full", "scratch", ("lora", "adapter")
 DATA = "data"  # has flags of its own, as methods and the language model have
@@ -167,7 +177,8 @@ def found_flags(details: Details, perplexity: PerplexityReport | None) -> list[F
 def perplexity_flags(report: PerplexityReport | None) -> list[Found]:
     """The language model's flags, by split of the text."""
     splits = report.splits.items() if report else ()
-    return [Found(part, LANGUAGE_MODEL, "", *flag, {}) for part, split in splits for flag in split.flags.items()]
+    legend = {LIKELIHOOD: Figure("score", "higher", LIKELIHOOD)}
+    return [Found(part, LANGUAGE_MODEL, "", *flag, legend) for part, split in splits for flag in split.flags.items()]
 
 
 def flag_warnings(flags: Sequence[Found]) -> dict[str, list[str]]:
@@ -175,7 +186,7 @@ def flag_warnings(flags: Sequence[Found]) -> dict[str, list[str]]:
     warnings = {}
     for kind in dict.fromkeys(of.flag for of in flags):
         found = [(of, title_of(of.task)) for of in flags if of.flag == kind]
-        who = {f"{_name(of.who)} on {title[:1].lower()}{title[1:]}" for of, title in found}
+        who = {f"{_name(of.who)} on {title.lower() if of.task in TASKS else title}" for of, title in found}
         name = _plain(kind).capitalize()
         lines = [MEANINGS[kind]] if kind in MEANINGS else []
         for of, title in found:

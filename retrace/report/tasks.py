@@ -37,13 +37,10 @@ T = TypeVar("T")
 Drawn = tuple[Sequence[Markup], str]  # what a plot shows, and the same in words
 Draw = Callable[[str], Drawn]  # by method
 
-CHOSEN_BY = (
-    "Scores on the validation set. Its loss chose the epoch, unless the settings keep the last one. Scores on the test "
-    "set follow."
-)
+CHOSEN_BY = "Scores on the validation set, whose loss chose the epoch, unless the settings keep the last one."
 TESTED = (
-    "Scores on the test set, which was not used to choose the epoch: it was predicted before training and with the "
-    "weights that were kept."
+    "Scores on the test set, which was not used to choose the epoch: it was scored twice: before training and "
+    "with the weights that were kept."
 )
 ONE_SEED = {
     MODELS_DIFFER: "Models differ: these two models differ; one seed says nothing about the methods.",
@@ -64,10 +61,11 @@ def task_section(task: Task, names: Sequence[str]) -> Section:
     """The section of a task; `names` are those of all tasks, and may include the task's test set."""
     split = "test" if task.name.endswith(ON_TEST) and task.curve is None else "validation"
     note = f"{task.name}: {task.examples:,} {split} {task.noun}. Plots go from the best method to the worst."
-    chosen = [TESTED] if split == "test" else [CHOSEN_BY] if f"{task.name}{ON_TEST}" in names else []
+    follows = " Scores on the test set follow." if f"{task.name}{ON_TEST}" in names else ""
+    chosen = TESTED if split == "test" else f"{CHOSEN_BY}{follows}"
     folds = [_pairs(task), _scores(task), _classes(task)]
     folds += [] if task.curve is None else [_curve(task, task.curve)]
-    return Section(task.title, [note, *chosen, *task_panels(task), *[fold for fold in folds if fold.blocks]])
+    return Section(task.title, [note, chosen, *task_panels(task), *[fold for fold in folds if fold.blocks]])
 
 
 def task_panels(task: Task) -> list[Panels]:

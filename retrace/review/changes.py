@@ -13,7 +13,7 @@ from retrace.evaluation.settings import EvaluateParams
 from retrace.report.blocks import NOTHING
 from retrace.report.names import points, shown_signed, with_unit
 from retrace.report.runs import flat
-from retrace.review.revision import FIGURE, Place, Revision
+from retrace.review.revision import FIGURE, Place, Revision, kind_of
 from retrace.review.settings import ReviewParams
 from retrace.statistics.comparisons import Difference
 from retrace.statistics.intervals import Z
@@ -194,7 +194,7 @@ class _Judge:
     def _legend(self, task: str) -> Legend:
         from retrace.evaluation.outcomes import Scoring  # here, as its metrics take seconds to import
 
-        kind = self._params.finetune.kind_of(task.removesuffix(ON_TEST))
+        kind = kind_of(task, self._sides)
         legend = Scoring(getattr(self._params.metrics, kind)).legend | CURVES
         if task.endswith(ON_TEST):
             legend["validation_loss"] = replace(CURVES["validation_loss"], name="loss")

@@ -18,7 +18,7 @@ from retrace.evaluation.settings import EvaluateParams
 from retrace.perplexity.measures import DOCUMENTS, Measured, are_same_documents, read_documents, resampled
 from retrace.results.grid import PREDICTIONS, Cell, Kind
 from retrace.results.predictions import kept_epoch, read_epochs, read_tested
-from retrace.review.revision import FIGURE, Revision
+from retrace.review.revision import FIGURE, Revision, kind_of
 from retrace.statistics.comparisons import Difference, difference
 from retrace.statistics.intervals import Scored, resample
 
@@ -31,7 +31,7 @@ def paired_differences(
     Empty where predictions are not available, None where they are of different examples.
     """
     own = task.removesuffix(ON_TEST)
-    kind, settings = params.finetune.kind_of(own), params.metrics
+    kind, settings = kind_of(task, sides), params.metrics
     folders = [PREDICTIONS / Cell(own, method, seed).path for seed in params.finetune.seeds]
     outcomes = [_outcome(task, kind, side, folder) for side in sides for folder in folders]
     found = [of for of in outcomes if of is not None]

@@ -2,6 +2,7 @@
 its remote."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,11 +15,12 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from retrace.core.errors import InputError
+from retrace.core.paths import ON_TEST
 from retrace.core.records import Record, RunRecord, try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
 from retrace.perplexity.measures import LANGUAGE_MODEL, PERPLEXITY, Perplexities
-from retrace.results.grid import RUNS
+from retrace.results.grid import RUNS, Kind
 
 FIGURE = "perplexity"
 R = TypeVar("R", bound=Record)
@@ -42,6 +44,12 @@ class Headlines:
 
     figures: dict[Place, float]
     flags: dict[str, int]  # task or split, who and flag → how many seeds have it
+
+
+def kind_of(task: str, sides: Sequence["Revision"]) -> Kind:
+    """The kind of a task, which one side's settings may no longer list."""
+    questions = [name for side in sides for name in (side.params.get("finetune") or {}).get("questions", ["squad"])]
+    return "question_answering" if task.removesuffix(ON_TEST) in questions else "classification"
 
 
 class Revision:
@@ -80,9 +88,12 @@ class Revision:
         found: dict[str, Any] = {}
         for path in (PARAMS, DATA_PARAMS):
             try:
-                found |= YAML(typ="safe").load(self.read(path) or b"") or {}
+                values = YAML(typ="safe").load(self.read(path) or b"") or {}
             except YAMLError:
-                raise InputError(f"{path}: not YAML in one of the revisions") from None
+                values = None
+            if not isinstance(values, dict):
+                raise InputError(f"{path}: not keys and values in YAML in one of the revisions")
+            found |= values
         return found
 
     @cached_property

@@ -50,14 +50,13 @@ class Form:
 
     def text(self, value: float, std: float | None = None, interval: Mapping[str, float] | None = None) -> str:
         """The value, which is not rounded to 0; after ± its standard deviation, in brackets its interval."""
-        text = self._number(value)
-        if value and not self.power and round(value, self.digits) == 0:
-            text = f"{'−' if value < 0 else ''}{abs(value):.3g}"
-        text += self.unit
+        is_small = bool(value) and not self.power and round(value, self.digits) == 0
+        number = _significant if is_small else self._number
+        text = number(value) + self.unit
         if std is not None:
-            text += f" ± {self._number(std)}"
+            text += f" ± {number(std)}"
         if interval:
-            text += f" ({self._number(interval['low'])} – {self._number(interval['high'])})"
+            text += f" ({number(interval['low'])} – {number(interval['high'])})"
         return text
 
     def _number(self, value: float) -> str:
@@ -68,7 +67,11 @@ class Form:
         mantissa, exponent = f"{value:.{self.digits}e}".split("e")
         if "×" in self.power:
             exponent = str(int(exponent)).translate(_RAISE)
-        return f"{mantissa}{self.power}{exponent}"
+        return f"{mantissa.replace('-', '−')}{self.power}{exponent}"
+
+
+def _significant(value: float) -> str:
+    return f"{'−' if value < 0 else ''}{abs(value):.3g}"
 
 
 @dataclass(frozen=True)

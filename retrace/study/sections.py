@@ -108,7 +108,7 @@ def size_sections(entries: Sequence[Mapping[str, Any]], params: Mapping[str, Any
     found = []
     for place, values in enumerate(entries):
         key, kind = f"sections[{place}]", values.get("kind")
-        if kind not in _KINDS:
+        if not isinstance(kind, str) or kind not in _KINDS:
             raise InputError(f"{PUBLISHED}: {key}.kind: {kind!r} is not allowed; expected one of {', '.join(_KINDS)}")
         settings, make = _KINDS[kind]
         try:

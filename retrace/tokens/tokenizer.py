@@ -126,7 +126,7 @@ def train_tokenizer(settings: TokenizerSettings, documents: Callable[[], Iterabl
 
     `documents` is called for each pass over the text. WikiText's marks for unknown words are left out. The same text
     gives the same tokenizer. Raises InputError, naming the `key` of params.yaml, where the text is too small to fill
-    the vocabulary.
+    the vocabulary, or the vocabulary too small for the text's characters.
     """
 
     def texts() -> Iterator[str]:
@@ -134,10 +134,11 @@ def train_tokenizer(settings: TokenizerSettings, documents: Callable[[], Iterabl
 
     tokenizer = (_train_wordpiece if settings.kind == "wordpiece" else _train_bpe)(settings, texts)
     filled = tokenizer.get_vocab_size()
-    if filled < settings.vocab_size:
-        raise InputError(
-            f"params.yaml: {key}: {settings.vocab_size} is more than the corpus can fill; expected at most {filled}"
-        )
+    if filled != settings.vocab_size:
+        why, limit = ("more than the corpus can fill", "most") if filled < settings.vocab_size else (
+            "too few for special tokens and single characters", "least"
+        )  # fmt: skip
+        raise InputError(f"params.yaml: {key}: {settings.vocab_size} is {why}; expected at {limit} {filled}")
     tokenizer.add_special_tokens(list(settings.special_tokens))
     tokenizer.post_processor = _template(tokenizer, OWN)
     return SubwordTokenizer(tokenizer, OWN)

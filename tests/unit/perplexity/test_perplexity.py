@@ -150,7 +150,7 @@ def test_a_model_that_is_better_by_chance_is_flagged_with_the_evidence() -> None
     assert (found.measures["masked"].perplexity_per_token or 0) < (found.measures["unigram"].perplexity_per_token or 0)
     assert found.beats_unigram is False
     assert found.flags.keys() == {"not_above_unigram"}
-    said = "log likelihood a token -5, unigram -5.05; difference 0.05 (95% interval -0."
+    said = "log likelihood per token -5, unigram -5.05; difference 0.05 (95% interval -0."
     assert str(found.flags["not_above_unigram"]).startswith(said)
 
 

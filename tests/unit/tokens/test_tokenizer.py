@@ -64,6 +64,8 @@ def test_what_occurs_twice_is_merged_and_what_occurs_once_is_not(kind, size: int
     filled = size + (2 if kind == "wordpiece" else 3)
     twice = _trained(kind, filled, ["xyz", "xyz"])
     assert len(twice.encode("xyz", add_special_tokens=False).ids) == 1
+    with pytest.raises(InputError, match="k: 6 is too few for special tokens and single characters; expected at least"):
+        train_tokenizer(TokenizerSettings(vocab_size=6, kind=kind), lambda: ["a few letters"], "k")
     with pytest.raises(InputError, match=f"k: {filled} is more than the corpus can fill; expected at most {size}$"):
         _trained(kind, filled, ["xyz"])
 
