@@ -79,6 +79,12 @@ def test_what_dvc_would_fail_for_is_said_before_it_starts(project: Project) -> N
     check.require_ready()
 
 
+@pytest.mark.parametrize("name", ["a--b/c", "a/b..c", "a/-b", "../b", "a/b.git", "a/b/c"])
+def test_a_name_that_the_hub_forbids_is_no_repository(project: Project, name: str) -> None:
+    project.set("model.checkpoint", f"{name}@{'0' * 40}")
+    assert refused("check").startswith(f"error: params.yaml: model.checkpoint: '{name}@000")
+
+
 def test_a_method_by_another_name_has_a_file_of_that_name(project: Project) -> None:
     project.set_all({"methods.lora8": {"method": "lora", "rank": 8}, "finetune.methods": ["full", "lora8"]})
     said = "dvc.yaml makes its stages depend on retrace/methods/lora8.py, which is not there"

@@ -186,6 +186,14 @@ def test_a_remote_of_which_nothing_is_compared(checkout: Project, level: str) ->
     assert _fixed("remote", f"dvc remote modify {level}shared verify true") == said
 
 
+def test_settings_of_dvc_that_it_cannot_read(checkout: Project) -> None:
+    config = Path(".dvc/config")
+    config.write_text("[core\n")
+    mended = ("git checkout HEAD -- .dvc/config",) * 2
+    assert [(check, fix) for check, _, fix in _wrong()] == list(zip(("cache", "remote"), mended, strict=True))
+    assert refused("check", "--cache").startswith("error: .dvc/config: config file error: Invalid line ('[core')")
+
+
 def test_the_cache_that_is_looked_at_is_that_of_the_checkout(checkout: Project) -> None:
     (checkout.folder / ".dvc/config").write_text("[cache]\n    dir = elsewhere\n")
     assert cache_folder() == checkout.folder / ".dvc/elsewhere/files/md5"

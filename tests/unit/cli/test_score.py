@@ -66,6 +66,12 @@ def test_probabilities_of_no_answer_take_answers_back() -> None:
     assert _scores(_squad(WHOLE, "--na-prob-thresh", "0.5", numbers=numbers))["exact_match"] == 100.0
 
 
+@pytest.mark.parametrize(("threshold", "numbers"), [("nan", {"a": 0.1, "b": 0.2}), ("0.5", None)])
+def test_a_threshold_needs_to_be_a_number_and_probabilities(threshold: str, numbers: object) -> None:
+    said = "error: --na-prob-thresh: expected a finite number, together with --na-prob\n"
+    assert _refusal(_squad(WHOLE, "--na-prob-thresh", threshold, numbers=numbers)) == said
+
+
 @pytest.mark.parametrize(("order", "best"), [("ab", 100.0), ("ba", 50.0)])
 def test_ties_are_broken_by_the_order_of_the_file(order: str, best: float) -> None:
     assert _scores(_squad(WHOLE, numbers=dict.fromkeys(order, 0.5)))["best_exact_match"] == best

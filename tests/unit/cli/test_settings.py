@@ -111,6 +111,12 @@ def test_a_preset_that_there_is_not(folder: Path) -> None:
     assert refused("preset", "huge") == said
 
 
+def test_without_presets_it_says_where_to_run_it(folder: Path) -> None:
+    (folder / "presets").rename(folder / "others")
+    said = "presets: no such file or folder; run it in the folder of a checkout\n"
+    assert refused("preset", "real").endswith(said)
+
+
 def test_the_page_of_settings_is_what_the_classes_say() -> None:
     page = (ROOT / "docs/settings.md").read_text()
     assert retrace("settings").out == page, "run: retrace settings > docs/settings.md"

@@ -1,5 +1,6 @@
 import errno
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +76,18 @@ def test_work_finishes_although_nobody_reads_its_output(tmp_path: Path, stream: 
     os.close(writing)
     assert {done.stdout, done.stderr} == {None, b""}
     assert (tmp_path / "done").read_text() == "yes"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux only")
+def test_output_that_cannot_be_written_is_one_line() -> None:
+    work = "from retrace.core.errors import exit_cleanly; exit_cleanly(lambda: print('much'))"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-c", work], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (2, b"error: output: No space left on device\n")
+    assert (
+        subprocess.run(f"{sys.executable} -c {shlex.quote(work)} >&-", shell=True, cwd=ROOT, check=False).returncode
+        == 0
+    )
 
 
 def test_a_stage_of_dvc_exits_at_once_with_all_its_output() -> None:

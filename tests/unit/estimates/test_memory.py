@@ -130,6 +130,11 @@ def test_fused_attention_is_planned_as_on_cuda() -> None:
     assert longer.transient < 2.1 * fused.transient
 
 
+@pytest.mark.parametrize(("batch", "most", "planned"), [(16, 15, 8), (32, 24, 16), (12, 8, 6), (8, 3, 3), (8, None, 8)])
+def test_planned_micro_batches_are_those_that_run(batch: int, most: int | None, planned: int) -> None:
+    assert Load(batch, 8, 0, False, "eager", most).part.batch == planned
+
+
 def test_an_optimiser_without_weights_is_an_input_error() -> None:
     config, load = make_config("llama", MODEL, VOCABULARY), Load(1, 8, 8, False, "eager")
     with pytest.raises(InputError, match="nothing here for adamw to train"):

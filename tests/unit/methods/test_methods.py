@@ -155,6 +155,9 @@ def test_targets_name_the_matrices(tmp_path: Path) -> None:
     assert {name.split(".")[-4] for name in _trained(model) if "lora_" in name} == {"Wi"}
     with pytest.raises(InputError, match=r"targets: 'Wii' is not allowed; expected names of matrices, such as attn"):
         _start("lora", tiny_pretrained(tmp_path), targets=("Wi", "Wii"))
+    for module in ("attn_norm", "attn", "layers"):
+        with pytest.raises(InputError, match=f"targets: '{module}' is not allowed; expected names of matrices"):
+            _start("lora", tiny_pretrained(tmp_path), targets=(module,))
 
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")  # which peft asks for

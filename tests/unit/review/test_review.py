@@ -117,7 +117,7 @@ def test_nothing_moved_is_one_quiet_line(repository: Repository) -> None:
     ("full", "why", "said", "code"),
     [
         (0.81, "within", WITHIN_NOISE.format(1, 11), 0),
-        (0.85, "within", WITHIN_NOISE.format(1, 11), 0),  # the tolerance, and not more
+        (0.75, "within", WITHIN_NOISE.format(1, 11), 0),  # the tolerance, and not more: 0.8 - 0.75 is above 0.05
         (
             0.86,
             "more than",
@@ -135,6 +135,20 @@ def test_without_predictions_and_seeds_the_tolerance_decides(
     verdict, found = _found(code=code)
     assert verdict == said
     assert [change.why for change in found.changes] == [f"{why} the tolerance of 5 points"]
+
+
+def test_questions_that_are_no_longer_listed_are_still_compared_as_questions(repository: Repository) -> None:
+    """Their F1 is a percentage, where that of a classification is a fraction."""
+    repository.ask()
+    before, after = (
+        {**METRICS, "squad": {"baselines": {"no_answer": {"f1": 30.0}}, "full": {"f1": f1, "exact_match": 90.0}}}
+        for f1 in (98.0, 97.0)
+    )
+    repository.commit(before)
+    repository.set("finetune.questions", [])
+    repository.write(after)
+    _, found = _found()
+    assert [change.why for change in found.changes] == ["within the tolerance of 5 points"]
 
 
 def test_a_fall_fails_beside_a_rise_and_a_looser_tolerance_lets_it_pass(repository: Repository) -> None:

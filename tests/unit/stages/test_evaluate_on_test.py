@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from retrace.core.errors import InputError
 from retrace.core.files import read_json, write_json
 from retrace.core.paths import has_test, questions_path, sentences_path
 from retrace.core.settings import read_params
@@ -17,13 +18,14 @@ from retrace.report.blocks import Section
 from retrace.report.browser import predictions_section
 from retrace.report.results import Task, judged, read_tasks
 from retrace.report.tasks import task_section
-from retrace.results.predictions import LOSSES, PREDICTIONS, read_drawn, read_tested
+from retrace.results.predictions import LOSSES, PREDICTIONS, kept_epoch, read_drawn, read_epochs, read_tested
 from retrace.tasks.classification import Classification
 from stages import evaluate
 from tests.tiny import tiny_config, tiny_device, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 SETTINGS = FineTuneSettings(lr=0.005, epochs=3, batch_size=8, max_length=32, max_train_examples=16)
+PREDICTED = Path("predictions/moods/full/1")
 WORDS = (("charming", 1), ("stale", 0), ("full", 1), ("the guild of stale", 0))
 
 
@@ -52,11 +54,15 @@ def write_moods(parts: dict[str, list[Example]]) -> None:
     write_task(Path("data/classification/moods"), ("bad", "good"), parts)
 
 
-def run(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Tune and evaluate; returns metrics.json and scores.json."""
+def tune(source: Path, settings: FineTuneSettings = SETTINGS) -> None:
     task = Classification("moods", source, TOKENIZER, 32)
     model = make_model("classifier", tiny_config("modernbert", TOKENIZER), 0, "eager")
-    write_tuned(Path("predictions/moods/full/1"), fine_tune(task, model, SETTINGS, 1, tiny_device(), "t"))
+    write_tuned(Path("predictions/moods/full/1"), fine_tune(task, model, settings, 1, tiny_device(), "t"))
+
+
+def run(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Tune and evaluate; returns metrics.json and scores.json."""
+    tune(source)
     evaluate.main()
     return read_json(evaluate.METRICS), read_json(evaluate.DETAILS)
 
@@ -89,7 +95,7 @@ def test_both_splits_are_scored_and_the_test_split_does_not_choose_the_epoch(sou
     assert again["moods-test"]["full"]["accuracy"] == 1 - metrics["moods-test"]["full"]["accuracy"]
     sections, tasks = sections_of()
     assert [section.title for section in sections] == ["moods", "moods, test set"]
-    assert "validation set. Its loss chose the epoch" in str(sections[0].blocks[1])
+    assert "validation set, whose loss chose the epoch" in str(sections[0].blocks[1])
     assert "was not used to choose the epoch" in str(sections[1].blocks[1])
     assert [task.name for task in judged(tasks)] == ["moods-test"]
     printed: Any = predictions_section(read_params(), source, tasks, first=2).blocks[-1]
@@ -97,6 +103,24 @@ def test_both_splits_are_scored_and_the_test_split_does_not_choose_the_epoch(sou
     (table,) = printed.blocks
     assert list(table.header) == ["№", "text", "right", "Full", "majority class", "tf-idf"]
     assert [row[1] for row in table.rows] == [TEST[0].text, TEST[1].text]
+
+
+def test_the_test_split_is_predicted_with_the_weights_that_were_kept(source: Path) -> None:
+    write_moods({"train": TRAIN, "dev": DEV, "test": DEV})
+    tune(source, SETTINGS.model_copy(update={"lr": 0.03, "epochs": 4}))
+    kept, (*_, tested) = kept_epoch(read_epochs(PREDICTED, "classification")), read_tested(PREDICTED, "classification")
+    assert 1 <= kept.number < 4
+    assert tested.validation_loss == pytest.approx(kept.validation_loss, rel=1e-5)
+
+
+def test_predictions_of_other_examples_are_not_scored(source: Path) -> None:
+    run(source)
+    write_moods({"train": TRAIN, "dev": DEV[::-1], "test": TEST})
+    with pytest.raises(InputError, match=r"^predictions/moods/full/1: of other examples than the data has now"):
+        evaluate.main()
+    write_moods({"train": TRAIN, "dev": DEV, "test": TEST[1:]})
+    with pytest.raises(InputError, match="of other examples"):
+        evaluate.main()
 
 
 def test_baselines_are_fitted_to_the_models_training_examples(source: Path) -> None:

@@ -106,6 +106,15 @@ def test_the_better_method_is_the_one_that_the_figure_calls_so() -> None:
     assert [compare(pair, legend)[0].verdict for legend in legends] == ["good", "poor", "they differ"]
 
 
+def test_with_a_third_method_a_difference_has_to_be_clearer() -> None:
+    a, b, between = _of(0.70, 0.72, 0.74), _of(0.64, 0.66, 0.68), _of(0.67, 0.69, 0.71)
+    (alone,) = compare({"a": a, "b": b}, LEGEND)
+    assert (alone.verdict, alone.p) == ("a", pytest.approx(ttest_ind([0.70, 0.72, 0.74], [0.64, 0.66, 0.68]).pvalue))
+    found = compare({"a": a, "b": b, "between": between}, LEGEND)
+    assert (found[0].p, found[0].p_corrected) == (alone.p, pytest.approx(3 * alone.p))
+    assert {pair.verdict for pair in found} == {"tie"}
+
+
 def test_mcnemar_only_of_the_same_examples() -> None:
     hits = np.random.default_rng(1).random(N) < 0.7
     every, some = Share.among_all(hits), Share(hits & (np.arange(N) < 300), np.arange(N) < 300)
