@@ -67,7 +67,7 @@ FURTHER_TASKS = ("classification", "hub-classification", "question-answering")  
 
 
 def check(cache: Annotated[bool, typer.Option(help="also remove damaged files from DVC's cache")] = False) -> None:
-    """Check that the stages accept every setting and that some stage reads every key; stop at the first mistake."""
+    """Check every setting and every key as the stages would, and report the first mistake."""
     if fault := lock_fault():
         LOCK.unlink()
         print(f"{fault}; it was removed")

@@ -32,7 +32,7 @@ H200 = {False: 989.0, True: 67.0}  # TFLOP/s, by whether in fp32, else bf16
 MASK_RATE: float = PretrainSettings.model_fields["mask_rate"].default
 
 Model = Annotated[str | None, typer.Argument(metavar="MODEL", help="a preset or a folder; default: params.yaml's")]
-Tuned = Annotated[str, typer.Option("--method", help="of fine-tuning: which weights it adds and freezes")]
+Tuned = Annotated[str, typer.Option("--method", help="fine-tuning method, which decides what is trained")]
 Head = Literal["classification", "qa", "lm"]
 Lines = list[tuple[str, str]]  # names and values
 
@@ -166,7 +166,9 @@ def plan(
     tokens: Annotated[float, typer.Option(min=1, max=1e18, help="to train on in all epochs together, such as 3e9")],
     devices: Annotated[list[int] | None, typer.Argument(min=1, help="how many; default: 1 8 64")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="blocks per step, all devices; default: params.yaml")] = None,
-    teraflops: Annotated[float | None, typer.Option(min=0.01, help="a device's peak; default: the H200's")] = None,
+    teraflops: Annotated[
+        float | None, typer.Option(min=0.01, help="peak TFLOP/s of a device; default: an H200's")
+    ] = None,
     utilization: Annotated[float, typer.Option(min=0.01, max=1, help="share of the peak that is reached")] = 0.4,
     fp32: Annotated[bool, typer.Option("--fp32", help="matrix products in float32 rather than bf16")] = False,
     sharded: Annotated[bool, typer.Option("--sharded", help="shard weights, gradients and moments (FSDP)")] = False,

@@ -116,7 +116,7 @@ def _doubts(trained: Trained) -> dict[str, str]:
     found = {}
     files = [line[3:] for line in git("status", "--porcelain").splitlines()]  # ignored files are left out
     if files:
-        found["dirty"] = f"this model would belong to no commit: {some_of(files)} not committed"
+        found["dirty"] = f"not committed: {some_of(files)}; so no commit describes this model"
     stale = stale_stages(_stages(trained))
     if stale:
         found["stale"] = f"{some_of(stale)}: out of date by dvc.lock; run dvc repro and commit it"

@@ -26,7 +26,7 @@ def repro(
     arguments: Annotated[list[str] | None, typer.Argument(help="stages and options for dvc repro")] = None,
     push: Push = False,
 ) -> None:
-    """Check the settings, then do what `dvc repro` does, but pull what is out of date from the default remote."""
+    """Check the settings, then run `dvc repro`, with results from the default remote where it has them."""
     require_checkout()
     if not arguments:  # named stages may need less
         require_ready()

@@ -138,7 +138,7 @@ class _Judge:
         found = on_base_tokens(place.of, place.who, self._sides, self._params)
         if found is None:
             change = self._change(place, None, "")
-            return replace(change, counts=False, is_far=False, why="not compared, as its tokens are others")
+            return replace(change, counts=False, is_far=False, why="not compared: the tokenizer or the text differs")
         values, paired = found
         change = self._change(place, paired, "", values)
         return replace(change, why=f"per token of the base, as the tokens are others; {change.why}")

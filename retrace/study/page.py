@@ -21,15 +21,15 @@ from retrace.study.published import Cell as PublishedCell
 from retrace.study.published import ComparedTable, PublishedStudy, StudyResult
 
 LEGEND = (
-    "Beside each published figure, as it was printed, stands Retrace's with as many digits. After ±: the standard "
+    "Next to each published figure, shown as printed, is Retrace's with as many digits. After ±: the standard "
     "deviation over seeds; in brackets: a 95% interval. For a mean it covers examples and seeds, or seeds alone "
     "(Student's) where the examples behind it are not known; for one seed, examples alone. ≠ marks a "
     "published figure outside of it; figures that are counted have to be equal. (≠) marks one outside of the interval"
     " of one seed: another seed might have given it, so nothing follows. A dash: no figure."
 )
 GRADES = (
-    "What is stated here follows from the report's own figures or from the published data by counting; an explanation "
-    "with the word probably or perhaps is the likeliest that was found, and not certain."
+    "What is stated here follows from the report's own figures or from the published data by counting; where it says "
+    "probably or perhaps, it is the best explanation that was found, not a certain one."
 )
 NOTICES = (
     "Retrace's rules for its own figures, applied to the published ones: figures off their scale or at odds with one "

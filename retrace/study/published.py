@@ -156,9 +156,9 @@ class Cell:
         if self.published is None:
             return
         if self.published.form.unit and not self.scale.startswith("percent"):
-            raise ValueError(f"{self.published.text!r} is not allowed; % is of the scales percent and percentage")
+            raise ValueError(f"{self.published.text!r} is not allowed; % needs the scale percent or percentage")
         if (self.address or "").count(BETWEEN) > (self.published.end is not None):
-            raise ValueError(f"{self.address}: two addresses are of a range, such as 124 to 99")
+            raise ValueError(f"{self.address}: two addresses need a printed range, such as 124 to 99")
 
     @property
     def digits(self) -> int:
@@ -205,7 +205,7 @@ class PublishedTable:
         if isinstance(self.scale, Mapping):
             whole = set(self.scale) in [set(self.columns), set(self.rows)]
             require(whole, "scale", list(self.scale), "expected all columns, or all rows")
-            allowed = "expected none with a scale for each row, as figures on several have no best"
+            allowed = "leave it out if each row has its own scale, as such figures cannot be ranked"
             require(not self.best or set(self.scale) == set(self.columns), "best", self.best, allowed)
         list(self.cells())  # raises where a figure is wrong
 
@@ -215,7 +215,7 @@ class PublishedTable:
             addresses = row.figures
             if isinstance(addresses, str):
                 names = self.columns.values() if isinstance(self.columns, dict) else ()
-                allowed = "expected heading: {column}, as figures is a pattern"
+                allowed = "give each heading a value for {column}, as figures is a pattern"
                 require(bool(names), "columns", list(self.columns), allowed)
                 addresses = tuple(addresses.replace("{column}", name) for name in names)
             for key, cells in (("figures", addresses), ("published", row.published)):
@@ -291,7 +291,7 @@ MEANINGS = {
     Verdict.WITHIN: "the published figure lies in Retrace's interval",
     Verdict.IN_RANGE: "Retrace's figure lies in the printed range",
     Verdict.BEYOND: "the published figure lies outside Retrace's interval",
-    Verdict.ONE_SEED: "it lies outside the interval of this one seed's figure; how seeds vary is unknown",
+    Verdict.ONE_SEED: "it lies outside the interval of this one seed's figure; how much seeds vary is not known",
     Verdict.UNKNOWN: "they differ, and how Retrace's figure would vary is unknown",
     Verdict.NOT_PUBLISHED: "the report has no such figure",
     Verdict.NOT_RUN: "Retrace has no such figure, as the study does not run it",

@@ -142,7 +142,7 @@ def _standing(name: str, entry: Entry, entries: Sequence[Entry], before: int | N
     if before is None:
         return Standing(None, None, "first", True)
     if p is None:
-        return Standing(before, None, "not tested, as the seeds of both runs do not differ", False)
+        return Standing(before, None, "not tested: within each run all seeds gave the same figure", False)
     is_higher = mean(entry.values(name)) > mean(entries[before].values(name))
     better = is_higher == (FIGURES[name][2].better == "higher")
     said = "no difference shown" if p >= ALPHA else "record" if better else "worse"

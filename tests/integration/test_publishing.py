@@ -115,7 +115,7 @@ def test_what_should_not_be_published_is_refused_in_one_line(finished: Project, 
     # The card would name this one, and the model never saw it.
     project.set("tokenizer.vocab_size", project.params()["tokenizer"]["vocab_size"] + 1)
     (early,) = _publish(project, hub, ("org/x", "--push", "--even-if", "dirty"))
-    said = "error: this model would belong to no commit: note.txt not committed; --even-if dirty publishes it anyway\n"
+    said = "error: not committed: note.txt; so no commit describes this model; --even-if dirty publishes it anyway\n"
     assert dirty.err == said
     said = "out of date by dvc.lock; run dvc repro and commit it; --even-if stale publishes it anyway\n"
     assert stale.err == f"error: finetune-sst2@sst2-full-1: {said}"

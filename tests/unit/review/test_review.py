@@ -303,7 +303,7 @@ def test_perplexities_of_other_tokens_are_compared_by_byte(
     assert (model.counts, found.has_failed) == (fails, fails)
     assert model.why.startswith("per token of the base, as the tokens are others; ")
     assert ("one seed, 95% interval" in model.why) == (size == 80)
-    assert (unigram.counts, unigram.why) == (False, "not compared, as its tokens are others")
+    assert (unigram.counts, unigram.why) == (False, "not compared: the tokenizer or the text differs")
     assert said.startswith("worse: masked perplexity (valid) +2.10" if fails else "within noise: 2 of 9 figures differ")
 
 

@@ -54,16 +54,16 @@ def test_what_is_wrong_with_a_table_is_named(tmp_path: Path) -> None:
         (ROWS | {"scale": "meters"}, "scale: 'meters' is not allowed; expected one of fraction, percentage, "),
         (ROWS | {"scale": {"F1": "percent"}}, "scale: ['F1'] is not allowed; expected all columns, or all rows"),
         (ROWS | {"scale": {"tuned": "count"}, "best": "column"},
-         "best: 'column' is not allowed; expected none with a scale for each row"),
+         "best: 'column' is not allowed; leave it out if each row has its own scale"),
         (ROWS | {"columns": ["F1", "F1"]}, "columns: ['F1', 'F1'] is not allowed; expected each heading once"),
         (ROWS | {"rows": {}}, "rows: [] is not allowed; expected at least one"),
         (ROWS | _row(["a"], ["1", "2"]), "figures of tuned: '1 figures' is not allowed; expected 2, as there are col"),
         (ROWS | _row(["a", "b"], ["1"]), "published of tuned: '1 figures' is not allowed; expected 2, as there are"),
         (ROWS | _row(["a", "b"], ["1", "two"]), "tuned: F1: 'two' is not allowed; expected a figure as it was printed"),
         (ROWS | _row(["a", "b"], ["1", 0.5]), "tuned: F1: 0.5 is not allowed; expected text in quotes, which keeps"),
-        (ROWS | _row(["a", "b"], ["50%", "1"]), "tuned: accuracy: '50%' is not allowed; % is of the scales percent "),
-        (ROWS | _row(["a", "b to c"], ["1", "1"]), "tuned: F1: b to c: two addresses are of a range, such as 124 to"),
-        (GRID | {"columns": ["ACL", "News"]}, "columns: ['ACL', 'News'] is not allowed; expected heading: {column}, "),
+        (ROWS | _row(["a", "b"], ["50%", "1"]), "tuned: accuracy: '50%' is not allowed; % needs the scale percent "),
+        (ROWS | _row(["a", "b to c"], ["1", "1"]), "tuned: F1: b to c: two addresses need a printed range, such as 1"),
+        (GRID | {"columns": ["ACL", "News"]}, "columns: ['ACL', 'News'] is not allowed; give each heading a value for {column}, "),
     ):  # fmt: skip
         with pytest.raises(InputError, match=f"^{re.escape(f'{tmp_path}/published.yaml: tables[0].{message}')}"):
             _read(tmp_path, tables=[table])

@@ -53,7 +53,7 @@ def test_what_chance_explains_is_no_record_and_the_next_run_meets_the_best() -> 
 
 def test_where_no_seed_differs_there_is_no_p_and_no_record() -> None:
     found = standings([_entry(sst2=(0.8,) * 3), _entry(OTHER, sst2=(0.9,) * 3)])[1]["sst2"]
-    assert found == Standing(0, None, "not tested, as the seeds of both runs do not differ", False)
+    assert found == Standing(0, None, "not tested: within each run all seeds gave the same figure", False)
 
 
 def test_what_is_wrong_in_the_file_is_one_line(tmp_path: Path) -> None:
