@@ -109,7 +109,8 @@ def test_the_better_method_is_the_one_that_the_figure_calls_so() -> None:
 def test_with_a_third_method_a_difference_has_to_be_clearer() -> None:
     a, b, between = _of(0.70, 0.72, 0.74), _of(0.64, 0.66, 0.68), _of(0.67, 0.69, 0.71)
     (alone,) = compare({"a": a, "b": b}, LEGEND)
-    assert (alone.verdict, alone.p) == ("a", pytest.approx(ttest_ind([0.70, 0.72, 0.74], [0.64, 0.66, 0.68]).pvalue))
+    _, p = ttest_ind([0.70, 0.72, 0.74], [0.64, 0.66, 0.68])
+    assert (alone.verdict, alone.p) == ("a", pytest.approx(p))
     found = compare({"a": a, "b": b, "between": between}, LEGEND)
     assert (found[0].p, found[0].p_corrected) == (alone.p, pytest.approx(3 * alone.p))
     assert {pair.verdict for pair in found} == {"tie"}
