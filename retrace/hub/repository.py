@@ -116,9 +116,11 @@ def _message(error: BaseException) -> str:
         case errors.HfHubHTTPError():
             answer = error.response
             return f"{hub} answered {answer.status_code} to {answer.request.method} {answer.url.path}"
+        case ImportError() if "SOCKS" in str(error):
+            return _first_line(str(error))
         case httpx.RequestError():
             return f"{hub} cannot be reached ({type(error).__name__}); HF_ENDPOINT names another hub"
-        case httpx.InvalidURL() | ImportError():  # such as of a SOCKS proxy without its package
+        case httpx.InvalidURL():
             return f"{hub} cannot be reached through this proxy: {_first_line(str(error))}"
     return ""
 

@@ -39,8 +39,8 @@ Draw = Callable[[str], Drawn]  # by method
 
 CHOSEN_BY = "Scores on the validation set, whose loss chose the epoch, unless the settings keep the last one."
 TESTED = (
-    "Scores on the test set, which was not used to choose the epoch: it was scored twice: before training and "
-    "with the weights that were kept."
+    "Scores on the test set, which was not used to choose the epoch. It was scored twice: before training and with the "
+    "weights that were kept."
 )
 ONE_SEED = {
     MODELS_DIFFER: "Models differ: these two models differ; one seed says nothing about the methods.",

@@ -163,6 +163,9 @@ def test_what_another_client_fetched_in_part_is_fetched_whole(user: Project) -> 
 def test_without_network_the_line_says_so(user: Project) -> None:
     assert "HF_HUB_OFFLINE forbids" in _fetch(user.with_variables(HF_HUB_OFFLINE="1"), code=2)
     assert "cannot be reached (ConnectError)" in _fetch(user.with_variables(HF_ENDPOINT="http://127.0.0.1:9"), code=2)
+    assert "Using SOCKS proxy, but" in _fetch(user.with_variables(ALL_PROXY="socks5://127.0.0.1:9"), code=2)
+    odd = user.with_variables(HTTPS_PROXY="::", HTTP_PROXY="::")
+    assert "cannot be reached through this proxy: Invalid port" in _fetch(odd, code=2)
 
 
 @pytest.mark.parametrize(
