@@ -37,7 +37,7 @@ def test_commands_of_a_page_exist(page: Path) -> None:
     assert set(re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text(), re.MULTILINE)) <= targets
 
 
-def test_the_table_of_rooms_is_that_of_dvc_yaml() -> None:
+def test_the_table_of_packages_is_that_of_dvc_yaml() -> None:
     lines = (ROOT / "docs/architecture.md").read_text().splitlines()
     head, *rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in lines if line.count("|") == 9]
     shown = {stage: {row[0] for row in rows[1:] if row[number]} for number, stage in enumerate(head) if number}

@@ -71,7 +71,7 @@ def _package_of(module: str) -> str | None:
 
 
 @pytest.mark.parametrize(("name", "script", "deps"), STAGES, ids=[name for name, *_ in STAGES])
-def test_code_deps_are_the_rooms_that_a_stage_reaches(graph, name: str, script: str, deps: set[str]) -> None:
+def test_code_deps_are_the_packages_that_a_stage_reaches(graph, name: str, script: str, deps: set[str]) -> None:
     loaded = {plugin for package in LOADED.get(name.rpartition("/")[2], []) for plugin in graph.find_children(package)}
     start = {script, *loaded}
     reached = start.union(*(graph.find_upstream_modules(module) for module in start))

@@ -1,6 +1,5 @@
 """`retrace publish`: send a model of this project to the Hugging Face Hub, with its card and its figures."""
 
-import re
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -59,7 +58,7 @@ def publish(
     The token is the environment's HF_TOKEN; HF_ENDPOINT names another hub. All files are sent in one commit; if the
     repository already has them, no commit is made.
     """
-    if "/" not in repository or not re.fullmatch(REPOSITORY, repository, re.ASCII):
+    if "/" not in repository or not REPOSITORY.fullmatch(repository):
         raise InputError(f"{repository!r} is not a repository; expected ORG/NAME")
     address = Address(repository, revision, Pin.parse(base, "--base") if base else None)
     params = read_params()

@@ -171,7 +171,7 @@ def fill_workspace(study: Path, folder: Path, small: bool, seed: int | None = No
         if not preset.is_file():
             raise InputError(f"{preset.relative_to(project)}: no such file; the study has no small run")
     files = list(_project_files(project))
-    code = {path.relative_to(folder) for room in CODE for path in (folder / room).rglob("*")
+    code = {path.relative_to(folder) for code_folder in CODE for path in (folder / code_folder).rglob("*")
             if path.is_file() and path.suffix != ".pyc"}  # fmt: skip
     for gone in code.difference(files):
         (folder / gone).unlink()

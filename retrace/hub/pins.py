@@ -18,8 +18,8 @@ from retrace.core.settings import Params, Section, Seed, file_of
 
 PINNED = "expected org/name@commit, the commit as 40 hex digits"
 _NAME = r"\w(?:[\w.-]{0,94}\w)?"
-REPOSITORY = rf"(?!.*(?:--|\.\.))(?:{_NAME}/)?{_NAME}(?<!\.git)"  # the hub's rule
-PIN = re.compile(rf"{REPOSITORY}@[0-9a-f]{{40}}", re.ASCII)  # as in PINNED
+REPOSITORY = re.compile(rf"(?!.*(?:--|\.\.))(?:{_NAME}/)?{_NAME}(?<!\.git)", re.ASCII)  # the hub's rule
+PIN = re.compile(rf"{REPOSITORY.pattern}@[0-9a-f]{{40}}", re.ASCII)  # as in PINNED
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,12 @@ def title_of(task: str) -> str:
     return title if name == task else f"{title}, test set"
 
 
+def title_in_text(task: str) -> str:
+    """The same within a sentence; a name that the settings give stays as it is."""
+    title = title_of(task)
+    return title.lower() if task.removesuffix(ON_TEST) in TASKS else title
+
+
 def noun_of(task: str, kind: str) -> str:
     """What a task's examples are called, in the plural."""
     name = task.removesuffix(ON_TEST)

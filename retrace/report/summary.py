@@ -18,7 +18,6 @@ from retrace.perplexity.measures import LANGUAGE_MODEL, LIKELIHOOD, PerplexityRe
 from retrace.report import svg
 from retrace.report.blocks import NOTHING, Cell, Panel, Panels, Section, Table, figure_text
 from retrace.report.names import (
-    TASKS,
     baseline_name,
     count_text,
     listed,
@@ -26,6 +25,7 @@ from retrace.report.names import (
     points,
     shown,
     shown_signed,
+    title_in_text,
     title_of,
 )
 from retrace.report.results import Score, Task, most_seeds
@@ -186,7 +186,7 @@ def flag_warnings(flags: Sequence[Found]) -> dict[str, list[str]]:
     warnings = {}
     for kind in dict.fromkeys(of.flag for of in flags):
         found = [(of, title_of(of.task)) for of in flags if of.flag == kind]
-        who = {f"{_name(of.who)} on {title.lower() if of.task in TASKS else title}" for of, title in found}
+        who = {f"{_name(of.who)} on {title_in_text(of.task)}" for of, _ in found}
         name = _plain(kind).capitalize()
         lines = [MEANINGS[kind]] if kind in MEANINGS else []
         for of, title in found:

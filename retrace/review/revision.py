@@ -20,7 +20,7 @@ from retrace.core.records import Record, RunRecord, try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
 from retrace.perplexity.measures import LANGUAGE_MODEL, PERPLEXITY, Perplexities
-from retrace.results.grid import RUNS, Kind
+from retrace.results.grid import RUNS, SQUAD, Kind
 
 FIGURE = "perplexity"
 R = TypeVar("R", bound=Record)
@@ -48,7 +48,7 @@ class Headlines:
 
 def kind_of(task: str, sides: Sequence["Revision"]) -> Kind:
     """The kind of a task, which one side's settings may no longer list."""
-    questions = [name for side in sides for name in (side.params.get("finetune") or {}).get("questions", ["squad"])]
+    questions = [name for side in sides for name in (side.params.get("finetune") or {}).get("questions", (SQUAD,))]
     return "question_answering" if task.removesuffix(ON_TEST) in questions else "classification"
 
 

@@ -149,6 +149,15 @@ def test_flags_become_warnings_with_their_evidence() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("task", "name"), [("mNLI", "mNLI"), ("sst2-test", "reviews, test set"), ("mNLI-test", "mNLI, test set")]
+)
+def test_a_warning_names_a_task_as_the_settings_do(task: str, name: str) -> None:
+    details = DETAILS.model_copy(update={"methods": {"full": _with_flags({"one_class_only": "all"})}})
+    found = summary.found_flags(Details(tasks={task: details}), None)
+    assert [*summary.flag_warnings(found)] == [f"One class only: Full on {name}"]
+
+
 def test_the_first_flags_are_printed_and_the_rest_counted() -> None:
     def lines(count: int) -> list[str]:
         task = DETAILS.model_copy(update={"methods": {"full": _with_flags({"one_class_only": "all"}, count)}})

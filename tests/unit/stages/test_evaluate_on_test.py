@@ -57,7 +57,7 @@ def write_moods(parts: dict[str, list[Example]]) -> None:
 def tune(source: Path, settings: FineTuneSettings = SETTINGS) -> None:
     task = Classification("moods", source, TOKENIZER, 32)
     model = make_model("classifier", tiny_config("modernbert", TOKENIZER), 0, "eager")
-    write_tuned(Path("predictions/moods/full/1"), fine_tune(task, model, settings, 1, tiny_device(), "t"))
+    write_tuned(PREDICTED, fine_tune(task, model, settings, 1, tiny_device(), "t"))
 
 
 def run(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -75,21 +75,20 @@ def sections_of() -> tuple[list[Section], list[Task]]:
 
 def test_both_splits_are_scored_and_the_test_split_does_not_choose_the_epoch(source: Path) -> None:
     metrics, details = run(source)
-    folder = Path("predictions/moods/full/1")
-    before, after = read_tested(folder, "classification")
+    before, after = read_tested(PREDICTED, "classification")
     kept = details["moods"]["methods"]["full"]["seeds"]["1"]["epoch"]
     assert (before.number, before.kept, after.number, after.kept) == (0, False, kept, True)
     right = after.rows["label"] == (after.rows["logit_1"] > after.rows["logit_0"])
     assert metrics["moods-test"]["full"]["accuracy"] == sum(right) / len(TEST)
     assert metrics["moods-test"]["full"]["validation_loss"] == pytest.approx(after.validation_loss, rel=1e-5)
     assert not Path("reports/curves/tasks/moods-test.csv").exists()
-    validated = [(folder / name).read_bytes() for name in (PREDICTIONS, LOSSES)]
+    validated = [(PREDICTED / name).read_bytes() for name in (PREDICTIONS, LOSSES)]
 
     swapped = [Example(example.text, None, 1 - example.label) for example in TEST]
     write_moods({"train": TRAIN, "dev": DEV, "test": swapped})
     again, _ = run(source)
-    assert validated == [(folder / name).read_bytes() for name in (PREDICTIONS, LOSSES)]
-    for old, new in zip((before, after), read_tested(folder, "classification"), strict=True):
+    assert validated == [(PREDICTED / name).read_bytes() for name in (PREDICTIONS, LOSSES)]
+    for old, new in zip((before, after), read_tested(PREDICTED, "classification"), strict=True):
         assert old.rows.assign(label=1 - old.rows["label"]).equals(new.rows)
     assert again["moods"] == metrics["moods"]
     assert again["moods-test"]["full"]["accuracy"] == 1 - metrics["moods-test"]["full"]["accuracy"]
@@ -125,7 +124,7 @@ def test_predictions_of_other_examples_are_not_scored(source: Path) -> None:
 
 def test_baselines_are_fitted_to_the_models_training_examples(source: Path) -> None:
     _, details = run(source)
-    drawn = read_drawn(Path("predictions/moods/full/1")) or []
+    drawn = read_drawn(PREDICTED) or []
     assert len(drawn) == 16
     for name in ("moods", "moods-test"):
         assert details[name]["notes"]["majority, tfidf"].startswith("fitted to 16 of 20 training examples")
@@ -140,7 +139,7 @@ def test_a_task_without_a_test_split_does_not_mention_one(source: Path) -> None:
     Path("data/classification/moods/test.jsonl").unlink()
     assert not has_test(source, "moods")
     assert list(run(source)[0]) == ["moods"]
-    written = {path.name for path in Path("predictions/moods/full/1").iterdir()}
+    written = {path.name for path in PREDICTED.iterdir()}
     assert written == {"predictions.parquet", "losses.json", "updates.json", "drawn.json", ".SHA256SUMS"}
     assert "test" not in str(sections_of()[0][0].blocks[:2])
 
