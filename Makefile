@@ -72,9 +72,9 @@ format: $(BIN)/.dev ## Put the code in its format
 	ruff format .
 
 clean: ## Remove outputs and the virtual environment; your data and the DVC cache stay
-	rm -rf models predictions data/sample data/files data/hub data/model dvc_plots .retrace $(VENV)
+	rm -rf models predictions data/text data/model dvc_plots .retrace $(VENV)
 	find data/classification data/question_answering data/checkpoints reports/live -mindepth 1 -maxdepth 1 \
-		! -name sst2 ! -name squad ! -name .gitkeep -exec rm -rf {} +
+		! -name .gitkeep -exec rm -rf {} +
 	find reports -mindepth 1 -maxdepth 1 ! -name live ! -name metrics.json ! -name perplexity.json -exec rm -rf {} +
 
 # Stamp files: a recipe runs again when one of its prerequisites is newer than its stamp.

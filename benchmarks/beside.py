@@ -95,14 +95,6 @@ def write_result(name: str, result: Mapping[str, Any]) -> None:
     print(text)
 
 
-def source() -> Path:
-    """The folder of the project's data."""
-    from retrace.core.paths import source_folder
-    from retrace.core.settings import build, read_params
-
-    return source_folder(build(str, read_params(), "data"))
-
-
 def fast_tokenizer(folder: Path) -> Any:
     """The tokenizer as transformers has it."""
     from transformers import AutoTokenizer

@@ -16,7 +16,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from beside import best_rate, fast_tokenizer, in_turn, make_parser, run_side, source, train_there, write_result
+from beside import best_rate, fast_tokenizer, in_turn, make_parser, run_side, train_there, write_result
 
 DEFAULT, RATES = 2e-5, (3e-4, 1e-3, 3e-3)  # the Trainer's learning rates on sentences
 SENTENCES, WINDOWS = 32, 12  # examples of a batch on the Trainer's side
@@ -149,24 +149,24 @@ def questions_per_window(windows: Sequence[Any]) -> float:
 def sentiment(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     """Task, settings and device of the sentences."""
     from retrace.compute.device import open_device
-    from retrace.core.paths import PRETRAINED
+    from retrace.core.paths import PRETRAINED, TASKS
     from retrace.tasks.classification import Classification
     from retrace.tokens.tokenizer import load_tokenizer
 
     settings = limited("sst2", arguments.sentences)
-    task = Classification("sst2", source(), load_tokenizer(PRETRAINED), settings.max_length)
+    task = Classification(TASKS / "sst2", load_tokenizer(PRETRAINED), settings.max_length)
     return task, settings, open_device(arguments.seed)
 
 
 def reading(arguments: argparse.Namespace, **changed: object) -> tuple[Any, Any, Any]:
     """Task, settings and device of the questions; some settings may be changed."""
     from retrace.compute.device import open_device
-    from retrace.core.paths import PRETRAINED
+    from retrace.core.paths import PRETRAINED, QUESTIONS
     from retrace.tasks.question_answering.extractive import ExtractiveTask
     from retrace.tokens.tokenizer import load_tokenizer
 
     settings = limited("squad", arguments.windows).model_copy(update=changed)
-    task = ExtractiveTask("squad", source(), load_tokenizer(PRETRAINED), settings)
+    task = ExtractiveTask(QUESTIONS / "squad", load_tokenizer(PRETRAINED), settings)
     return task, settings, open_device(arguments.seed)
 
 

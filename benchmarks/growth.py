@@ -19,7 +19,7 @@ from pathlib import Path
 from beside import ROOT, plain_parser, write_result
 
 from retrace.core.files import SUMS
-from retrace.core.paths import running_text, source_folder
+from retrace.core.paths import TEXT
 from retrace.datasets.text import text_path
 from tests.toy import Project
 
@@ -43,12 +43,11 @@ def grown(source: Path, megabytes: int) -> dict[str, dict[str, float]]:
             path = source / name
             (project.folder / name).parent.mkdir(parents=True, exist_ok=True)
             (shutil.copytree if path.is_dir() else shutil.copyfile)(path, project.folder / name)
-        data = source_folder(project.params()["data"])
-        for name in (data, Path("data/model")):
-            shutil.copytree(source / name, project.folder / name)
-        (project.folder / data / SUMS).unlink()  # of the text as it was
+        for name in ("text", "classification", "question_answering", "model"):
+            shutil.copytree(source / "data" / name, project.folder / "data" / name)
+        (project.folder / TEXT / SUMS).unlink()  # of the text as it was
         project.set("pretrain.max_tokens", 100_000)
-        text = project.folder / text_path(running_text(data), "train")
+        text = project.folder / text_path(TEXT, "train")
         piece = text.read_bytes()
         with text.open("wb") as file:
             for _ in range(-(-megabytes * 10**6 // len(piece))):

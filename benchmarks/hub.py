@@ -16,6 +16,7 @@ from pathlib import Path
 
 from beside import plain_parser, seconds_in_turn, write_result
 
+from retrace.datasets.source import Source
 from tests.hub import LocalHub
 from tests.hub.content.datasets import GLUE, SQUAD, WIKITEXT, datasets_of
 from tests.toy import Project, copy_project
@@ -34,7 +35,8 @@ def main() -> None:
         copy.set_all({f"files.{name}": value for name, value in files.items()})
         shutil.copytree(project / "data/own", copy.folder / "data/own", dirs_exist_ok=True)
         copy.stage("sources.files")
-        pins = {name: hub.add("dataset", name, of) for name, of in datasets_of(copy.folder / "data/files").items()}
+        data = datasets_of(Source.within(copy.folder / "data"))
+        pins = {name: hub.add("dataset", name, of) for name, of in data.items()}
         copy.set_all({f"hub.{part}.repository": f"{name}@{pins[name]}" for part, name in PARTS.items()})
         sides = {source: partial(copy.stage, f"sources.{source}") for source in ("files", "hub")}
         ((first,),) = seconds_in_turn({"hub": sides["hub"]}, 1).values()

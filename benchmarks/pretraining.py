@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from beside import best_rate, fast_tokenizer, in_turn, make_parser, run_side, source, train_there, write_result
+from beside import best_rate, fast_tokenizer, in_turn, make_parser, run_side, train_there, write_result
 
 LONGEST, BATCH = 512, 8  # tokens of a line, and lines of a batch, on the Trainer's side
 ASKED = 128  # most tokens of a validation line
@@ -103,12 +103,12 @@ def encoded_lines(part: str, longest: int) -> list[list[int]]:
     WikiText's `<unk>` is [UNK], as in Retrace's blocks. Spelt out, it would be 16% of the tokens, and easy to guess for
     a model that was trained on such lines.
     """
-    from retrace.core.paths import running_text
+    from retrace.core.paths import TEXT
     from retrace.datasets.text import read_documents, text_path
     from retrace.tokens.tokenizer import load_tokenizer
     from stages import pretrain
 
-    documents = read_documents(text_path(running_text(source()), part))
+    documents = read_documents(text_path(TEXT, part))
     lines = [line for document in documents for line in document.splitlines()]
     encoded = load_tokenizer(pretrain.TOKENIZER).encode_documents([line for line in lines if line.strip()])
     return [[*ids[: longest - 1], ids[-1]] for ids in encoded]

@@ -15,9 +15,9 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from beside import ROOT, seconds_in_turn, source
+from beside import ROOT, seconds_in_turn
 
-from retrace.core.paths import running_text
+from retrace.core.paths import TEXT
 from retrace.datasets.text import read_documents, text_path
 from retrace.tokens.blocks import write_stream
 from retrace.tokens.tokenizer import load_tokenizer
@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--project", type=Path, default=ROOT, help="a clone in which `dvc repro` has run")
     os.chdir(parser.parse_args().project)
     tokenizer = load_tokenizer(Path("models/tokenizer"))
-    path = text_path(running_text(source()), "train")
+    path = text_path(TEXT, "train")
     documents = list(read_documents(path))
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "train.npy"

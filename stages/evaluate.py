@@ -15,7 +15,7 @@ import pandas as pd
 from retrace.core.errors import InputError, exit_cleanly
 from retrace.core.files import STEADY_DIGITS, rounded, write_json, write_text
 from retrace.core.guard import guarded
-from retrace.core.paths import QUESTIONS, TASKS, has_test, on_test, source_folder
+from retrace.core.paths import QUESTIONS, TASKS, has_test, on_test
 from retrace.core.records import timed
 from retrace.evaluation.assessment import KINDS, MethodRun, Task, assess
 from retrace.evaluation.outcomes import Scoring
@@ -29,17 +29,17 @@ CURVES = Path("reports/curves/tasks")
 
 def main() -> None:
     params = EvaluateParams.read()
-    settings, grid, source = params.metrics, params.finetune, source_folder(params.data)
-    with guarded("evaluate", [source, TASKS, QUESTIONS, PREDICTIONS], params.settings), timed("evaluate"):
+    settings, grid = params.metrics, params.finetune
+    with guarded("evaluate", [TASKS, QUESTIONS, PREDICTIONS], params.settings), timed("evaluate"):
         tasks: dict[str, TaskDetails] = {}
         for name in grid.all_tasks:
             listed = getattr(settings, grid.kind_of(name))
-            task = read_task(source, name, grid, ("train", "dev"))
+            task = read_task(name, grid, ("train", "dev"))
             runs = read_runs(name, grid, task, read_epochs)
             write_curves(name, task, runs, Scoring([metric for metric in listed if metric in settings.every_epoch]))
             scored = {name: (task, runs)}
-            if has_test(source, name):
-                tested = read_task(source, name, grid, ("train", "dev", "test"))
+            if has_test(grid.data_of(name)):
+                tested = read_task(name, grid, ("train", "dev", "test"))
                 scored[on_test(name)] = tested, read_runs(name, grid, tested, read_tested)
             for title, (task, runs) in scored.items():
                 tasks[title] = assess(task, Scoring(listed), runs, settings)
@@ -51,10 +51,10 @@ def main() -> None:
         print_headlines(details)
 
 
-def read_task(source: Path, name: str, grid: Grid, splits: Sequence[str]) -> Task:
+def read_task(name: str, grid: Grid, splits: Sequence[str]) -> Task:
     """A task's examples; baselines are fitted to those that the first seed's models were trained on."""
     drawn = read_drawn(PREDICTIONS / grid.cells_of(name)[0].path)
-    return KINDS[grid.kind_of(name)].read(source, name, splits, drawn)
+    return KINDS[grid.kind_of(name)].read(grid.data_of(name), splits, drawn)
 
 
 def read_runs(name: str, grid: Grid, task: Task, read: Callable[[Path, Kind], Sequence[Epoch]]) -> list[MethodRun]:

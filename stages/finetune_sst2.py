@@ -7,7 +7,7 @@ and for `stages.evaluate` the predictions on the validation set before training 
 """
 
 from retrace.core.errors import exit_cleanly
-from retrace.core.paths import task_folder
+from retrace.core.paths import TASKS
 from retrace.finetuning.run import read_cell, run_cell
 from retrace.finetuning.settings import FineTuneParams
 from retrace.tasks.classification import Classification
@@ -16,7 +16,7 @@ from retrace.tasks.classification import Classification
 def main() -> None:
     cell = read_cell("sst2")
     params = FineTuneParams.read(task=cell.task, method=cell.method)
-    run_cell(cell, params, task_folder(cell.task), Classification.read)
+    run_cell(cell, params, TASKS / cell.task, Classification.read)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from retrace.compute.sharding import to_device
 from retrace.core.errors import InputError, exit_cleanly
 from retrace.core.files import STEADY_DIGITS, rounded, write_json
 from retrace.core.guard import guarded
-from retrace.core.paths import PRETRAINED, TOKENS, running_text, source_folder
+from retrace.core.paths import PRETRAINED, TEXT, TOKENS
 from retrace.core.records import timed
 from retrace.datasets.text import read_documents, text_path
 from retrace.models.language_model import read_language_model
@@ -33,10 +33,10 @@ PARTS = ("valid", "test")
 
 def main() -> None:
     params = PerplexityParams.read()
-    settings, block, source = params.perplexity, params.block_size, source_folder(params.data)
+    settings, block = params.perplexity, params.block_size
     device = open_device(settings.seed, params.precision)
     with (
-        guarded(f"perplexity-{device.rank}", [source, TOKENS, PRETRAINED], params.settings),
+        guarded(f"perplexity-{device.rank}", [TEXT, TOKENS, PRETRAINED], params.settings),
         timed("perplexity-eval", device.is_main),
         named_out_of_memory("perplexity-eval", trains=False),
     ):
@@ -46,7 +46,7 @@ def main() -> None:
         train = open_stream(TOKENS / "train.npy")
         splits, every = {}, {}
         for part in PARTS:
-            text = text_path(running_text(source), part)
+            text = text_path(TEXT, part)
             stream, lengths, sizes = held_out(TOKENS / f"{part}.npy", text, tokenizer)
             if model.objective == "causal":
                 batches = sliding_batches(stream, block, min(settings.stride, block), vocabulary)

@@ -7,9 +7,9 @@ reading on GitHub.
 """
 
 from retrace.core.errors import exit_cleanly
-from retrace.core.files import file_digest, read_json
+from retrace.core.files import file_digest
 from retrace.core.guard import guarded
-from retrace.core.paths import PRETRAINED, QUESTIONS, TASKS, checkpoint_facts, source_folder
+from retrace.core.paths import PRETRAINED, QUESTIONS, TASKS, TEXT, checkpoint_facts
 from retrace.core.records import SOURCES
 from retrace.core.weights import parameters_by_module, weight_files
 from retrace.evaluation.records import DETAILS, Details
@@ -28,9 +28,8 @@ from retrace.results.predictions import BASELINES
 
 def main() -> None:
     read = runs.ReportParams.read()
-    params, data = read.params, read.params["data"]
-    source = source_folder(data)
-    inputs = [source, TASKS, QUESTIONS, PREDICTIONS, PRETRAINED, DETAILS, PERPLEXITY_DETAILS, BASELINES]
+    params = read.params
+    inputs = [TEXT, TASKS, QUESTIONS, PREDICTIONS, PRETRAINED, DETAILS, PERPLEXITY_DETAILS, BASELINES]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs", SOURCES], read.settings):
         details, perplexity = Details.read(DETAILS), PerplexityReport.read(PERPLEXITY_DETAILS)
         tasks, records = read_tasks(details, params), runs.read_runs(params)
@@ -43,9 +42,9 @@ def main() -> None:
         digests = {path.as_posix(): file_digest(path) for path in hashed}
         folds = [
             runs.time_fold(records, stages, params),
-            runs.data_fold(read_json(source / "card.json"), params),
+            runs.data_fold(params),
             *runs.models_folds({"": (checkpoint_facts(PRETRAINED), counts)}, records),
-            runs.settings_fold(params | {data: read.source}),
+            runs.settings_fold(params | {params["data"]: read.source}),
             runs.origin_fold(origins, digests),
         ]
         sections = [
@@ -54,11 +53,11 @@ def main() -> None:
                 perplexity, read_curve("pretrain/epochs"), read_curve("pretrain/updates"), records["pretrain"]
             ),
             *(task_section(task, list(details.tasks)) for task in tasks),
-            predictions_section(params, source, tasks),
+            predictions_section(params, tasks),
             Section("Data and runs", folds),
         ]
         head = Head(said, run_facts(params, records, sum(counts.values())), flag_warnings(flags))
-        write_report(f"Report: {params['family']} on {data} data", sections, head=head)
+        write_report(f"Report: {params['family']} on {params['data']} data", sections, head=head)
     print(f"the report is in {REPORTS / 'report.html'} and {REPORTS / 'report.md'}")
     print(flags_text(flags))
 

@@ -1,4 +1,4 @@
-"""Text to tokens: data/<source> → models/tokenizer and models/tokens/{train,valid,test}.npy.
+"""Text to tokens: data/ → models/tokenizer and models/tokens/{train,valid,test}.npy.
 
 Trains a subword tokenizer on the training split, or takes that of the model in data/model, and encodes all running text
 into memory-mapped arrays, which pretraining cuts into blocks.
@@ -8,23 +8,22 @@ into memory-mapped arrays, which pretraining cuts into blocks.
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from pathlib import Path
 
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
 from retrace.core.paths import (
     CHECKPOINT,
+    QUESTIONS,
+    TASKS,
+    TEXT,
     TOKENIZER,
     TOKENS,
     given_checkpoint,
     questions_path,
-    running_text,
-    sentences_path,
-    source_folder,
 )
 from retrace.core.records import timed
-from retrace.datasets.examples import read_sentences
+from retrace.datasets.examples import read_examples
 from retrace.datasets.splits import longest
 from retrace.datasets.squad import read_questions
 from retrace.datasets.text import PARTS, read_documents, text_path
@@ -32,11 +31,13 @@ from retrace.tokens.blocks import write_stream
 from retrace.tokens.settings import TokenizeParams, TokenizerSettings
 from retrace.tokens.tokenizer import copy_tokenizer, load_tokenizer, save_tokenizer, train_tokenizer
 
+SST2, SQUAD = TASKS / "sst2", QUESTIONS / "squad"
+
 
 def main() -> None:
     params = TokenizeParams.read()
-    settings, source = params.tokenizer, source_folder(params.data)
-    with guarded("tokenize", [source, CHECKPOINT], params.settings), timed("tokenize"):
+    settings = params.tokenizer
+    with guarded("tokenize", [TEXT, SST2, SQUAD, CHECKPOINT], params.settings), timed("tokenize"):
         model = given_checkpoint()
         with atomic_folder(TOKENIZER, summed=True) as folder:
             if model:
@@ -44,13 +45,13 @@ def main() -> None:
                 copy_tokenizer(model, folder)
             else:
                 tokenizer = train_tokenizer(
-                    settings, lambda: chain.from_iterable(training_texts(source, settings)), "tokenizer.vocab_size"
+                    settings, lambda: chain.from_iterable(training_texts(settings)), "tokenizer.vocab_size"
                 )
                 save_tokenizer(tokenizer, folder, settings.lowercase)
         with atomic_folder(TOKENS, summed=True) as folder:
             counts = {}
-            held_out = {part: [running(source, part)] for part in PARTS[1:]}
-            for part, texts in {"train": training_texts(source, settings), **held_out}.items():
+            held_out = {part: [running(part)] for part in PARTS[1:]}
+            for part, texts in {"train": training_texts(settings), **held_out}.items():
                 counts[part], ends = write_stream(folder / f"{part}.npy", tokenizer, texts)
                 print(f"{part}: {counts[part]['tokens']:,} tokens of {counts[part]['words']:,} words")
                 if part == "train" and "text" in settings.train_on:  # its stream begins with the running text
@@ -58,19 +59,19 @@ def main() -> None:
             write_json(folder / "counts.json", counts)
 
 
-def running(source: Path, part: str) -> Iterator[str]:
+def running(part: str) -> Iterator[str]:
     """The running text of a part, document by document."""
-    return read_documents(text_path(running_text(source), part))
+    return read_documents(text_path(TEXT, part))
 
 
-def training_texts(source: Path, settings: TokenizerSettings) -> Iterator[Iterable[str]]:
+def training_texts(settings: TokenizerSettings) -> Iterator[Iterable[str]]:
     """The texts to train on: running text, passages, and sentences that are part of no other, as the settings say."""
     if "text" in settings.train_on:
-        yield running(source, "train")
+        yield running("train")
     if "squad" in settings.train_on:
-        yield dict.fromkeys(question.context for question in read_questions(questions_path(source, "train")))
+        yield dict.fromkeys(question.context for question in read_questions(questions_path(SQUAD, "train")))
     if "sst2" in settings.train_on:
-        yield longest(sentence.text for sentence in read_sentences(sentences_path(source, "train")))
+        yield longest(sentence.text for sentence in read_examples(SST2, "train"))
 
 
 if __name__ == "__main__":

@@ -13,8 +13,12 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from retrace.core.files import write_json, write_text
+from retrace.core.paths import CARD, questions_path
 from retrace.core.records import Origin, StageRecord
 from retrace.core.settings import read_yaml
+from retrace.datasets.card import examples_card, questions_card
+from retrace.datasets.examples import SENTIMENTS, Example, TaskData, read_task, write_task
+from retrace.datasets.source import Source
 from retrace.results.grid import Kind
 from retrace.results.predictions import LOSSES, PREDICTIONS, UPDATES, write_predictions
 from tests.study import RUN
@@ -44,7 +48,7 @@ class Maker:
 
     def make(self) -> None:
         """All that evaluation and the report read."""
-        source, methods = self.folder / "data/sample", list(self.methods)
+        source, methods = Source.within(self.folder / "data"), list(self.methods)
         params = read_yaml(ROOT / "params.yaml")
         grid = {"methods": methods, "squad_methods": methods, "seeds": list(self.seeds)}
         params["finetune"] = {"tasks": ["sst2"], "questions": ["squad"], **grid}
@@ -53,12 +57,12 @@ class Maker:
         write_json(self.folder / "params.yaml", params)  # json is YAML too
         write_text(self.folder / "data/params.yaml", (ROOT / "data/params.yaml").read_text())
         write_json(self.folder / "models/pretrained/source.json", {"from": None})
-        card = {"text": {"train": {"documents": 59, "words": 68_735}}, "sst2": {"dev": {"sentences": self.reviews}}}
-        write_json(source / "card.json", {**card, "findings": ["sst2: one sentence of dev is in train"]})
-        for name in ("classification", "question_answering"):
-            (self.folder / "data" / name).mkdir()
-        self._classification(source)
-        self._answers(source)
+        self._classification(source.sst2)
+        self._answers(source.squad)
+        counts = {"documents": 59, "words": 68_735, "unknown_words": 0}
+        write_json(source.text / CARD, {"parts": {"train": counts}, "findings": []})
+        write_json(source.sst2 / CARD, examples_card(read_task(source.sst2)))
+        write_json(source.squad / CARD, questions_card(source.squad))
         self._pretraining()
 
     def _text(self, count: int) -> str:
@@ -70,12 +74,12 @@ class Maker:
         noisy = difficulty + 0.5 * self._random.normal(size=len(difficulty))
         return (np.quantile(difficulty, QUALITY[method]) - noisy) * (4 if QUALITY[method] > 0.8 else 0.5)
 
-    def _classification(self, source: Path) -> None:
+    def _classification(self, folder: Path) -> None:
         sentences = [self._text(int(count)) for count in self._random.integers(3, 25, self.reviews + 200)]
         labels = self._random.integers(0, 2, len(sentences))
-        rows = [f"{sentence}\t{label}" for sentence, label in zip(sentences, labels, strict=True)]
-        for part, of in (("train", rows[self.reviews :]), ("dev", rows[: self.reviews])):
-            write_text(source / f"sst2/{part}.tsv", "\n".join(["sentence\tlabel", *of]) + "\n")
+        rows = [Example(sentence, None, int(label)) for sentence, label in zip(sentences, labels, strict=True)]
+        parts = {"train": rows[self.reviews :], "dev": rows[: self.reviews]}
+        write_task(folder, TaskData(SENTIMENTS, parts))
         gold, difficulty = labels[: self.reviews], self._random.normal(size=self.reviews)
         for method, seed in self._cells():
             margin, rows = self._right(method, difficulty), []
@@ -87,7 +91,7 @@ class Maker:
                     rows.append({"epoch": epoch, "id": i, "label": int(gold[i]), "logit_0": low, "logit_1": high})
             self._write("sst2", method, seed, "classification", rows)
 
-    def _answers(self, source: Path) -> None:
+    def _answers(self, folder: Path) -> None:
         paragraphs, questions, passage = [], [], [""]
         for number in range(self.questions):
             if number % 10 == 0:
@@ -101,7 +105,7 @@ class Maker:
             questions.append((f"q{number}", " ".join(passage), answers))
         for part, of in (("train", paragraphs[:1]), ("dev", paragraphs)):
             document = {"version": "v2.0", "data": [{"title": "t", "paragraphs": of}]}
-            write_text(source / f"squad/{part}.json", json.dumps(document))
+            write_text(questions_path(folder, part), json.dumps(document))
         difficulty = self._random.normal(size=len(questions))
         for method, seed in self._cells():
             margin, rows = self._right(method, difficulty), []

@@ -15,7 +15,7 @@ import pandas as pd
 from huggingface_hub import hf_hub_download
 
 from retrace.compute.device import open_device
-from retrace.core.paths import PRETRAINED, source_folder
+from retrace.core.paths import PRETRAINED, data_folder
 from retrace.core.settings import build, read_params
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import Row, Task, predict
@@ -46,7 +46,7 @@ def predicted(model: Any, task_name: str) -> list[Row]:
     params = read_params()
     settings = build(AnswerSettings if task_name == "squad" else FineTuneSettings, params, task_name)
     kind = ANSWERING[settings.answers] if isinstance(settings, AnswerSettings) else Classification
-    task: Task[Any] = kind.read(task_name, source_folder(params["data"]), PRETRAINED, settings)
+    task: Task[Any] = kind.read(data_folder(task_name), PRETRAINED, settings)
     device = open_device(1, params["precision"])
     body = model.body if isinstance(model, SpanModel) else model
     body.set_attn_implementation(device.attention)

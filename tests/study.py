@@ -10,7 +10,7 @@ from safetensors.numpy import save_file
 
 from retrace.core.files import write_json, write_text
 from retrace.core.records import Origin, RunRecord
-from retrace.datasets.examples import Example, write_task
+from retrace.datasets.examples import Example, TaskData, write_task
 from retrace.evaluation.records import Details
 from retrace.study.published import ComparedCell, Verdict
 
@@ -121,7 +121,7 @@ def write_study(folder: Path) -> None:
 
 def _write_data(data: Path) -> None:
     task = data / "classification/mood"
-    write_task(task, ["bad", "good"], {"dev": [Example(EVIL, None, 1), Example("bad ale", None, 0)]})
+    write_task(task, TaskData(("bad", "good"), {"dev": [Example(EVIL, None, 1), Example("bad ale", None, 0)]}))
     parts = {"dev": {"examples": 2, "classes": {"bad": 1, "good": 1}}}
     write_json(task / "card.json", {"parts": parts, "shared": {}, "dropped": {}, "findings": []})
     write_json(data / "checkpoints/tiny/source.json", {"from": "org/tiny@0123", "license": "mit"})

@@ -11,8 +11,8 @@ from transformers import PreTrainedConfig
 
 from retrace.compute.device import Device, open_device
 from retrace.core.files import write_text
-from retrace.core.paths import questions_path, sentences_path
-from retrace.datasets.examples import write_task
+from retrace.core.paths import questions_path
+from retrace.datasets.examples import SENTIMENTS, Example, TaskData, write_task
 from retrace.models.heads import make_config, make_model
 from retrace.models.settings import ModelSettings
 from retrace.objectives.language_modelling import BlockModelling, Masking
@@ -63,15 +63,15 @@ def tiny_pretrained(folder: Path, family: str = "modernbert") -> Path:
 
 
 def tiny_sentences(data: Path, lines: Sequence[str]) -> Path:
-    """A data source whose SST-2 has these lines, header first, for training and validation alike."""
-    write_task(data / "classification" / "sst2", ("negative", "positive"), {})
-    for part in ("train", "dev"):
-        write_text(sentences_path(data / "source", part), "\n".join(lines) + "\n")
-    return data / "source"
+    """The folder of an SST-2 of these sentences, each with a tab and its label, in train and dev alike."""
+    rows = [Example(text, None, int(label)) for text, _, label in (line.partition("\t") for line in lines)]
+    folder = data / "classification" / "sst2"
+    write_task(folder, TaskData(SENTIMENTS, {"train": rows, "dev": rows}))
+    return folder
 
 
 def tiny_questions(data: Path, context: str, answers: Mapping[str, str]) -> Path:
-    """A data source whose SQuAD asks these questions, which are their own ids, of one passage, in train and dev alike.
+    """The folder of a SQuAD of these questions, which are their own ids, on one passage, in train and dev alike.
 
     An empty answer is none.
     """
@@ -80,9 +80,10 @@ def tiny_questions(data: Path, context: str, answers: Mapping[str, str]) -> Path
         found = [{"text": text, "answer_start": context.index(text)}] if text else []
         qas.append({"id": asked, "question": asked, "answers": found})
     document = {"data": [{"title": "T", "paragraphs": [{"context": context, "qas": qas}]}]}
+    folder = data / "question_answering" / "squad"
     for part in ("train", "dev"):
-        write_text(questions_path(data / "source", part), json.dumps(document))
-    return data / "source"
+        write_text(questions_path(folder, part), json.dumps(document))
+    return folder
 
 
 def tiny_answers(max_length: int, **settings: Any) -> AnswerSettings:

@@ -44,6 +44,7 @@ LOCK = Path(".dvc/tmp/rwlock")  # JSON: which paths each running DVC process rea
 WRITTEN = 1.0  # seconds after which DVC has finished writing it
 SHORTEST_PAIR = 5  # tokens of two texts: three special ones, one of each text
 STAGES: Mapping[str, type[Params]] = {
+    "sample": SampleParams,
     "tokenize": TokenizeParams,
     "pretrain": PretrainParams,
     "perplexity-eval": PerplexityParams,
@@ -51,7 +52,6 @@ STAGES: Mapping[str, type[Params]] = {
     "finetune-squad": FineTuneAnswerParams,
     "evaluate": EvaluateParams,
     "report": ReportParams,
-    "sample": SampleParams,
     "files": FilesParams,
     "hub": HubParams,
     "model": ModelParams,

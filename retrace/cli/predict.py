@@ -11,7 +11,6 @@ import typer
 from retrace.cli.main import print_table
 from retrace.core.errors import InputError
 from retrace.core.files import parse_json, read_text
-from retrace.core.paths import source_folder
 from retrace.core.settings import build, read_params
 from retrace.datasets.examples import read_examples
 from retrace.results.grid import Cell, Grid
@@ -47,7 +46,7 @@ def predict(
         raise InputError(f"{task} takes --passage and --question, not texts")
     cell = chosen_cell(grid, task, method, seed)
     predictor = Predictor(task, cell.method, grid.seeds if ensemble else [cell.seed], params)
-    pairs = not asks and read_examples(source_folder(params["data"]), task, "dev")[0].pair is not None
+    pairs = not asks and read_examples(grid.data_of(task), "dev")[0].pair is not None
     if not asks and (question or passage):
         raise InputError(f"--passage and --question are for question answering; {task} takes texts")
     if bool(question) != (passage is not None):

@@ -1,6 +1,7 @@
 """`retrace study`: the published studies, their figures beside Retrace's, and the records of fixed budgets."""
 
 import filecmp
+import io
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from ruamel.yaml import YAML
 
 from retrace.cli.main import print_table
 from retrace.cli.repro import DVC, run_dvc
@@ -27,8 +29,11 @@ RETRACE = (sys.executable, "-m", "retrace.cli.main")
 OWN_DATA, REPORTS = Path("data/own"), Path("reports")
 NOT_COPIED = ("reports/", "studies/", "data/own/")  # made by runs; other studies'; linked
 PIPELINE, IGNORED, STAGES = Path("dvc.yaml"), Path(".dvcignore"), Path("studies/dvc.yaml")
-# Dependencies of the comparison that a study's own pipeline may lack.
-OPTIONAL = ("data/${data}", "models/pretrained", "reports/perplexity-details.json")
+# Dependencies of the comparison that a study's own pipeline may lack; what it has in place of data is scored there.
+OPTIONAL = (
+    "data/text", "data/classification", "data/question_answering", "models/pretrained",
+    "reports/perplexity-details.json",
+)  # fmt: skip
 LIVE = "live"  # plots that are drawn during training
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="a folder of studies/")]
@@ -204,12 +209,17 @@ def _copy(source: Path, target: Path) -> None:
 
 def _write_stages(project: Path, study: Path, folder: Path) -> None:
     """Write the pipeline, the study's own or the project's, and the stage that compares figures."""
-    own, stages = study / PIPELINE, (project / STAGES).read_text(encoding="utf-8")
+    own, yaml, stages = study / PIPELINE, YAML(), io.StringIO()
+    written = yaml.load(project / STAGES)
     if own.is_file():
         _copy(own, folder / PIPELINE)
-        absent = [dep for dep in OPTIONAL if dep not in own.read_text(encoding="utf-8")]
-        stages = "".join(line for line in stages.splitlines(keepends=True) if line.strip(" -\n") not in absent)
-    write_text(folder / STAGES, stages)
+        of_own = {name: stage["deps"] for name, stage in yaml.load(own)["stages"].items()}
+        absent = {*OPTIONAL}.difference(*of_own.values())
+        deps = written["stages"]["compare"]["deps"]
+        scored = [dep for dep in of_own["evaluate"] if dep.startswith("data/") and dep not in deps]
+        deps[:] = scored + [dep for dep in deps if dep not in absent]
+    yaml.dump(written, stages)
+    write_text(folder / STAGES, stages.getvalue())
     write_text(folder / IGNORED, (project / IGNORED).read_text(encoding="utf-8") + f"!/{STUDIES}/\n")
 
 

@@ -1,9 +1,11 @@
-"""The names of files in a data source's folder, which are the same for every source.
+"""The names of folders and files that stages share.
 
-text/wiki.{train,valid,test}.tokens   sst2/{train,dev}.tsv   squad/{train,dev}.json   card.json
+data/text/wiki.{train,valid,test}.tokens   the running text
+data/classification/<task>/                a classification task: {train,dev}.jsonl and its classes.json
+data/question_answering/<task>/            a set of questions: {train,dev}.json
 
-A task may have a test split too, in sst2/test.tsv, squad/test.json or a further task's test.jsonl. Further tasks lie
-beside the sources and go with any of them, in data/classification and data/question_answering.
+A task may have a test split too. Each of these folders has a data card, card.json, and a list of digests of its own, so
+that a stage depends on the data that it reads and on no other.
 
 Models to start from lie in data/model (for pretraining) and data/checkpoints (for methods that start from another
 model): weights, config, tokenizer and, in source.json, their origin.
@@ -20,8 +22,10 @@ PROJECT = Path(__file__).parents[2]  # a study runs in a folder of its own
 WORKSPACES = Path(".retrace/studies")  # of those folders, in the project that they are copies of
 LOCKFILES = (Path("dvc.lock"), Path("data/dvc.lock"))
 DATA = Path("data")
+TEXT = DATA / "text"
 TASKS = DATA / "classification"
 QUESTIONS = DATA / "question_answering"
+CARD = "card.json"
 OWN = DATA / "own"  # the user's files
 ON_TEST = "-test"  # suffix of a task's name for its figures on the test set
 CHECKPOINT = DATA / "model"
@@ -36,35 +40,21 @@ def require_checkout(*names: Path | str, folder: Path = Path()) -> None:
             raise InputError(f"{path}: no such file or folder; run it in the folder of a checkout")
 
 
-def source_folder(data: str) -> Path:
-    """The folder of the source called `data` in params.yaml."""
-    return DATA / data
+def data_folder(name: str) -> Path:
+    """The folder of the data called `name`: of the running text, `text`, or of a task."""
+    if name == TEXT.name:
+        return TEXT
+    return QUESTIONS / name if (QUESTIONS / name).is_dir() else TASKS / name
 
 
-def running_text(folder: Path) -> Path:
-    """The folder of the running text."""
-    return folder / "text"
+def questions_path(folder: Path, part: str) -> Path:
+    """Questions of `train`, `dev` or `test`, in SQuAD's format, in the folder of their task."""
+    return folder / f"{part}.json"
 
 
-def task_folder(task: str, data: Path = DATA) -> Path:
-    """The folder of a classification task: its classes and, except for SST-2, its examples."""
-    return data / TASKS.name / task
-
-
-def sentences_path(folder: Path, part: str, task: str = "sst2") -> Path:
-    """Labelled texts of `train`, `dev` or `test`: SST-2's in the source's folder, other tasks' beside the sources."""
-    return folder / task / f"{part}.tsv" if task == "sst2" else task_folder(task, folder.parent) / f"{part}.jsonl"
-
-
-def questions_path(folder: Path, part: str, task: str = "squad") -> Path:
-    """Questions of `train`, `dev` or `test`: SQuAD's in the source's folder, other sets' beside the sources."""
-    return (folder / task if task == "squad" else folder.parent / QUESTIONS.name / task) / f"{part}.json"
-
-
-def card_path(task: str) -> Path:
-    """The data card of a further task of either kind."""
-    questions = QUESTIONS / task / "card.json"
-    return questions if questions.is_file() else TASKS / task / "card.json"
+def examples_path(folder: Path, part: str) -> Path:
+    """Examples of `train`, `dev` or `test` of a classification task, in its folder."""
+    return folder / f"{part}.jsonl"
 
 
 def on_test(task: str) -> str:
@@ -72,14 +62,14 @@ def on_test(task: str) -> str:
     return f"{task}{ON_TEST}"
 
 
-def has_test(folder: Path, task: str) -> bool:
-    """Whether a task has a test split besides the validation split; `folder` is the source's."""
-    return any(path(folder, "test", task).is_file() for path in (sentences_path, questions_path))
+def has_test(folder: Path) -> bool:
+    """Whether the task in a folder has a test split besides the validation split."""
+    return any(path(folder, "test").is_file() for path in (examples_path, questions_path))
 
 
-def splits_of(folder: Path, task: str) -> tuple[str, ...]:
+def splits_of(folder: Path) -> tuple[str, ...]:
     """train, dev and, if the task has one, test."""
-    return ("train", "dev", "test") if has_test(folder, task) else ("train", "dev")
+    return ("train", "dev", "test") if has_test(folder) else ("train", "dev")
 
 
 def named_checkpoint(name: str) -> Path:

@@ -1,7 +1,7 @@
-"""Examples of classification tasks.
+"""Examples of classification tasks, and their classes.
 
-Those of SST-2 are part of the data source, tab-separated as in GLUE. Those of any other task are in
-data/classification/<task>, where a stage of data/dvc.yaml writes them together with the class names.
+A task lies in data/classification/<task>, where a stage of data/dvc.yaml writes json lines of text, second text and
+class number, and the names of the classes.
 """
 
 import json
@@ -12,13 +12,13 @@ from pathlib import Path
 
 from retrace.core.errors import InputError
 from retrace.core.files import numbered_lines, read_json, write_json, write_text
-from retrace.core.paths import sentences_path, task_folder
+from retrace.core.paths import examples_path, splits_of
 from retrace.core.settings import DATA_PARAMS
 from retrace.datasets.text import cell, read_table
 
-SST2, SENTIMENTS = "sst2", ("negative", "positive")
+SENTIMENTS = ("negative", "positive")  # of SST-2, by number
 CLASSES = "classes.json"
-LABELS = ("0", "1")  # of SST-2: negative, positive
+LABELS = ("0", "1")  # of SST-2
 UNLABELLED = "; GLUE publishes its test set without labels, so it cannot be scored"
 MOST_DIGITS = 18  # of a label that counts as a number; Python reads at most 4300
 _NUMBER = re.compile(rf"-?[0-9]{{1,{MOST_DIGITS}}}")
@@ -31,6 +31,16 @@ class Example:
     text: str
     pair: str | None
     label: int
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """A classification task, read and checked; `parts` are train, dev and perhaps test."""
+
+    classes: tuple[str, ...]
+    parts: Mapping[str, Sequence[Example]]
+    dropped: int = 0  # rows whose label is left out
+    notes: tuple[str, ...] = ()  # how labels were interpreted, where that is not obvious
 
 
 def read_sentences(path: Path) -> list[Example]:
@@ -52,39 +62,39 @@ def read_sentences(path: Path) -> list[Example]:
     return sentences
 
 
-def read_classes(source: Path, task: str) -> tuple[str, ...]:
-    """The names of the task's classes, in the order of their numbers.
+def read_classes(folder: Path) -> tuple[str, ...]:
+    """The names of the classes of the task in `folder`, in the order of their numbers.
 
     Raises InputError where the task's data has not been prepared.
     """
-    if task == SST2:
-        return SENTIMENTS
-    path = task_folder(task, source.parent) / CLASSES
+    path = folder / CLASSES
     if not path.is_file():
         raise InputError(
-            f"{path}: no such file; is {task} under 'classification' or 'hub.classification' in {DATA_PARAMS}, "
+            f"{path}: no such file; is {folder.name} under 'classification' or 'hub.classification' in {DATA_PARAMS}, "
             "and has its stage run?"
         )
     return tuple(read_json(path))
 
 
-def read_examples(source: Path, task: str, part: str) -> list[Example]:
+def read_examples(folder: Path, part: str) -> list[Example]:
     """The examples of `train`, `dev` or, if the task has one, `test`, in the order of the file.
 
-    Raises InputError where the file is missing or, for SST-2, a row is malformed.
+    Raises FileNotFoundError where the file is missing.
     """
-    path = sentences_path(source, part, task)
-    if path.suffix == ".tsv":
-        return read_sentences(path)
-    return [Example(**json.loads(line)) for _, line in numbered_lines(path)]
+    return [Example(**json.loads(line)) for _, line in numbered_lines(examples_path(folder, part))]
 
 
-def write_task(folder: Path, classes: Sequence[str], parts: Mapping[str, Sequence[Example]]) -> None:
+def read_task(folder: Path) -> TaskData:
+    """All of the task in `folder`."""
+    return TaskData(read_classes(folder), {part: read_examples(folder, part) for part in splits_of(folder)})
+
+
+def write_task(folder: Path, data: TaskData) -> None:
     """Write the files that `read_classes` and `read_examples` read."""
-    write_json(folder / CLASSES, list(classes))
-    for part, examples in parts.items():
+    write_json(folder / CLASSES, list(data.classes))
+    for part, examples in data.parts.items():
         lines = (json.dumps(asdict(example), ensure_ascii=False) for example in examples)
-        write_text(folder / f"{part}.jsonl", "".join(f"{line}\n" for line in lines))
+        write_text(examples_path(folder, part), "".join(f"{line}\n" for line in lines))
 
 
 def class_order(names: Iterable[str]) -> list[str]:

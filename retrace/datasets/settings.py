@@ -8,15 +8,15 @@ from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
 from retrace.core.paths import ON_TEST
-from retrace.core.settings import DATA_PARAMS, Params, Section, Split, require
+from retrace.core.settings import DATA_PARAMS, DataSource, Params, Section, Split, require
 
 # What is held out for validation: whole texts, each with what is part of it and all questions on it; or single rows.
 SplitBy = Literal["text", "row"]
 # A task's name is also that of a section of params.yaml, a folder of models/ and an entry of metrics.json.
 TAKEN = (
-    "sst2", "squad", "tokenizer", "tokens", "model", "pretrain", "pretrained", "perplexity", "flags", "baselines",
-    "intervals", "mean", "std", "data", "family", "lr", "seed", "precision", "finetune", "methods", "metrics", "tasks",
-    "review", "sample", "files", "hub", "classification", "question_answering", "checkpoints",
+    "sst2", "squad", "text", "tokenizer", "tokens", "model", "pretrain", "pretrained", "perplexity", "flags",
+    "baselines", "intervals", "mean", "std", "data", "family", "lr", "seed", "precision", "finetune", "methods",
+    "metrics", "tasks", "review", "sample", "files", "hub", "classification", "question_answering", "checkpoints",
 )  # fmt: skip
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
@@ -75,6 +75,12 @@ class TaskSettings(SplitSettings):
         both = set(classes or ()) & set(self.drop)
         require(not both, "drop", self.drop, f"{min(both, default='')!r} is one of classes")
         return self
+
+
+class SourceParams(Params):
+    """What the stage of every data source reads, besides its own settings."""
+
+    data: DataSource = Field(description="the data source: generated, your own files, or the Hugging Face Hub")
 
 
 class TaskParams(Params):

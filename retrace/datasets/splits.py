@@ -11,15 +11,15 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from retrace.core.errors import InputError
-from retrace.core.files import numbered_lines, read_json, write_json, write_text
-from retrace.datasets.examples import Example, read_sentences
+from retrace.core.files import read_json, write_json
+from retrace.datasets.examples import Example
 from retrace.datasets.settings import SplitSettings
 from retrace.datasets.squad import read_questions
 
@@ -30,6 +30,14 @@ LOOSE = -1  # the group of a short text that occurs in texts of several groups
 Words = tuple[str, ...]
 Key = tuple[Words, Words | None]
 Item = TypeVar("Item")
+
+
+class _HasText(Protocol):
+    @property
+    def text(self) -> str: ...
+
+
+Row = TypeVar("Row", bound=_HasText)
 
 UNSPACED = "\u3040-\u30ff\u3400-\u9fff"  # Japanese and Chinese, which have no spaces between words
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]")
@@ -226,19 +234,18 @@ def _chosen(groups: Sequence[Hashable], size: int, generator: random.Random) -> 
     return chosen
 
 
-def split_sentences(train: Path, dev: Path, settings: SplitSettings) -> None:
-    """Where there is a `split`, move all but that share of the rows of `train` to `dev`.
+def split_rows(rows: Mapping[str, Sequence[Row]], settings: SplitSettings, name: str) -> dict[str, Sequence[Row]]:
+    """The rows of train, dev and perhaps test; where there is a `split`, dev is all but that share of `train`.
 
-    By text, the phrases of a sentence stay together. Raises InputError where a row is malformed or there are too few.
+    By text, the phrases of a sentence stay together. Raises InputError, calling the rows `name`, where there are too
+    few.
     """
     if settings.split is None:
-        return
-    sentences = read_sentences(train)  # before the split, so that errors give the line numbers of the user's file
-    header, *rows = [line for _, line in numbered_lines(train) if line.strip()]
-    groups = groups_of([words_of(sentence.text) for sentence in sentences]) if settings.split_by == "text" else None
-    parts = held_out_split(rows, settings.split, settings.split_seed, str(train), groups)
-    for path, kept in zip((train, dev), parts, strict=True):
-        write_text(path, "".join(f"{line}\n" for line in (header, *kept)))
+        return dict(rows)
+    train = rows["train"]
+    groups = groups_of([words_of(row.text) for row in train]) if settings.split_by == "text" else None
+    train, dev = held_out_split(train, settings.split, settings.split_seed, name, groups)
+    return {"train": train, "dev": dev, **{part: of for part, of in rows.items() if part == "test"}}
 
 
 def split_questions(train: Path, dev: Path, settings: SplitSettings) -> None:

@@ -176,9 +176,9 @@ class ClassificationTask(ScoredTask):
             self.notes["tfidf"] = "of single characters, as no training text has a word of two letters"
 
     @classmethod
-    def read(cls, source: Path, name: str, splits: Sequence[str], drawn: Sequence[int] | None) -> Self:
-        """The task from the data; `splits` are train, dev and, to score the test split, test."""
-        return cls(read_classes(source, name), *(read_examples(source, name, part) for part in splits), drawn=drawn)
+    def read(cls, folder: Path, splits: Sequence[str], drawn: Sequence[int] | None) -> Self:
+        """The task whose data is in `folder`; `splits` are train, dev and, to score the test split, test."""
+        return cls(read_classes(folder), *(read_examples(folder, part) for part in splits), drawn=drawn)
 
     def fits(self, rows: pd.DataFrame) -> bool:
         """Whether predictions are of these examples, by the right classes beside them."""

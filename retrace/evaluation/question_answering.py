@@ -81,9 +81,9 @@ class QuestionAnsweringTask(ScoredTask):
         self.groups["question word"] = question_words([question.text for question in self._questions])
 
     @classmethod
-    def read(cls, source: Path, name: str, splits: Sequence[str], drawn: Sequence[int] | None) -> Self:
-        """The task from the data; `splits` are train, dev and, to score the test split, test."""
-        return cls(*(read_questions(questions_path(source, part, name)) for part in splits))
+    def read(cls, folder: Path, splits: Sequence[str], drawn: Sequence[int] | None) -> Self:
+        """The task whose data is in `folder`; `splits` are train, dev and, to score the test split, test."""
+        return cls(*(read_questions(questions_path(folder, part)) for part in splits))
 
     def fits(self, rows: pd.DataFrame) -> bool:
         """Whether predictions are of these questions, by their ids."""

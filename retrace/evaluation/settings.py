@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from retrace.core.settings import DataSource, Params, Resamples, Section, Seed, require
+from retrace.core.settings import Params, Resamples, Section, Seed, require
 from retrace.results.grid import Grid
 
 Metrics = Annotated[tuple[str, ...], Field(min_length=1)]
@@ -47,6 +47,5 @@ class MetricSettings(Section):
 class EvaluateParams(Params):
     """What stages/evaluate.py reads."""
 
-    data: DataSource
     finetune: Grid
     metrics: MetricSettings

@@ -6,9 +6,10 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
-from retrace.core.paths import OWN, questions_path, running_text, sentences_path
-from retrace.core.settings import DATA_PARAMS, Params, Section, require
-from retrace.datasets.settings import SplitSettings, TaskParams, TaskSettings
+from retrace.core.paths import OWN, questions_path
+from retrace.core.settings import DATA_PARAMS, Section, require
+from retrace.datasets.settings import SourceParams, SplitSettings, TaskParams, TaskSettings
+from retrace.datasets.source import Source
 from retrace.datasets.text import PARTS, text_path
 
 WATCHED = f"expected a folder in {OWN}, the only one that DVC watches"
@@ -59,18 +60,16 @@ class FilesSettings(Section):
     sst2: TaskFiles
     squad: TaskFiles
 
-    def chosen(self, folder: Path) -> dict[Path, Path]:
-        """The user's files that are read, by the path of each one's copy in `folder`."""
+    def copies(self, source: Source) -> dict[Path, Path]:
+        """The user's running text and questions, by the path of each file's copy."""
         found = {}
         for part in PARTS:
             tokens, plain = text_path(Path(self.text), part), Path(self.text) / f"{part}.txt"
-            found[text_path(running_text(folder), part)] = plain if plain.is_file() and not tokens.is_file() else tokens
-        for task, path in ((self.sst2, sentences_path), (self.squad, questions_path)):
-            found |= {path(folder, part): own for part, own in task.paths.items()}
-        return found
+            found[text_path(source.text, part)] = plain if plain.is_file() and not tokens.is_file() else tokens
+        return found | {questions_path(source.squad, part): own for part, own in self.squad.paths.items()}
 
 
-class FilesParams(Params):
+class FilesParams(SourceParams):
     """What stages/sources/files.py reads."""
 
     files: FilesSettings = Field(alias="data/params.yaml:files")

@@ -1,19 +1,17 @@
 """Further tasks: classification, from files of any format or rows from elsewhere, and questions in SQuAD's format."""
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder
-from retrace.core.paths import QUESTIONS, task_folder
+from retrace.core.paths import QUESTIONS, TASKS, questions_path
 from retrace.core.settings import DATA_PARAMS
-from retrace.datasets.card import count_questions, write_card
-from retrace.datasets.examples import MOST_DIGITS, Example, class_order, write_task
+from retrace.datasets.card import examples_card, questions_card, write_card
+from retrace.datasets.examples import MOST_DIGITS, Example, TaskData, class_order, write_task
 from retrace.datasets.settings import TaskSettings
-from retrace.datasets.splits import count_overlaps, groups_of, held_out_split, split_questions, words_of
+from retrace.datasets.splits import split_questions, split_rows
 from retrace.datasets.text import Records, Table, copied, text_cell
 from retrace.files.formats import label_of, read_records
 from retrace.files.settings import ClassificationSettings, TaskFiles
@@ -30,16 +28,6 @@ class LabelledRow:
     text: str
     pair: str | None
     label: str
-
-
-@dataclass(frozen=True)
-class TaskData:
-    """A task, read and checked."""
-
-    classes: tuple[str, ...]
-    parts: dict[str, list[Example]]
-    dropped: int  # rows whose label is left out
-    notes: tuple[str, ...] = ()  # how labels were interpreted, where that is not obvious
 
 
 def read_files(settings: ClassificationSettings, key: str) -> TaskData:
@@ -69,12 +57,10 @@ def read_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) -> 
     classes = settings.classes or tuple(class_order(row.label for row in kept["train"]))
     if len(classes) < 2:
         raise InputError(f"{train}: every label is {', '.join(classes)}; expected two classes or more")
-    if settings.split is not None:
-        groups = groups_of([words_of(row.text) for row in kept["train"]]) if settings.split_by == "text" else None
-        kept["train"], kept["dev"] = held_out_split(kept["train"], settings.split, settings.split_seed, train, groups)
-    numbers, first = _class_numbers({row.label for found in kept.values() for row in found}, classes, key)
+    split = split_rows(kept, settings, train)
+    numbers, first = _class_numbers({row.label for found in split.values() for row in found}, classes, key)
     notes = (f"labels are numbered from 1: 1 is {classes[0]}, {len(classes)} is {classes[-1]}",) if first else ()
-    parts = {part: [_example(row, numbers, classes) for row in found] for part, found in kept.items()}
+    parts = {part: [_example(row, numbers, classes) for row in found] for part, found in split.items()}
     return TaskData(classes, parts, sum(map(len, rows.values())) - sum(map(len, kept.values())), notes)
 
 
@@ -120,28 +106,11 @@ def _example(row: LabelledRow, numbers: Mapping[str, int], classes: Sequence[str
     return Example(row.text, row.pair, numbers[row.label])
 
 
-def make_task_card(data: TaskData) -> dict[str, Any]:
-    """Counts, and findings that a user should know, one line each.
-
-    `shared` counts examples of the later split, `given_away` those that the training data gives away.
-    """
-    parts = {}
-    for part, examples in data.parts.items():
-        counts = Counter(example.label for example in examples)
-        by_class = {name: counts[number] for number, name in enumerate(data.classes)}
-        parts[part] = {"examples": len(examples), "classes": by_class}
-    shared, given, overlaps = count_overlaps(data.parts, "examples")
-    findings = [*data.notes, *overlaps]
-    for part, counts in parts.items():
-        findings += [f"{part} has no example of {name}" for name, count in counts["classes"].items() if not count]
-    return {"parts": parts, "shared": shared, "given_away": given, "dropped": data.dropped, "findings": findings}
-
-
 def write_task_source(task: str, data: TaskData) -> None:
     """Write examples, classes and card, and print the findings."""
-    with atomic_folder(task_folder(task), summed=True) as folder:
-        write_task(folder, data.classes, data.parts)
-        write_card(folder, make_task_card(data), f"{task}: ")
+    with atomic_folder(TASKS / task, summed=True) as folder:
+        write_task(folder, data)
+        write_card(folder, task, examples_card(data))
 
 
 def write_questions_source(task: str, settings: TaskFiles) -> None:
@@ -150,9 +119,7 @@ def write_questions_source(task: str, settings: TaskFiles) -> None:
     Raises InputError naming the user's file and the question that is wrong.
     """
     with atomic_folder(QUESTIONS / task, summed=True) as folder:
-        files = {part: folder / f"{part}.json" for part in dict.fromkeys(("train", "dev", *settings.parts))}
-        with copied({files[part]: path for part, path in settings.paths.items()}):
-            split_questions(files["train"], files["dev"], settings)
-            counts, findings = count_questions(files)
-        parts = {part: counts.pop(part) for part in files}
-        write_card(folder, {"parts": parts, **counts, "findings": findings}, f"{task}: ")
+        files = {questions_path(folder, part): path for part, path in settings.paths.items()}
+        with copied(files):
+            split_questions(questions_path(folder, "train"), questions_path(folder, "dev"), settings)
+            write_card(folder, task, questions_card(folder))

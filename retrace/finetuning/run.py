@@ -23,7 +23,6 @@ from retrace.compute.tensors import rounded_up, seeded
 from retrace.core.errors import DivergedError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import guarded
-from retrace.core.paths import source_folder
 from retrace.finetuning.features import Parts, computed_once
 from retrace.finetuning.method import is_part, read_method, round_frozen, save_trained
 from retrace.finetuning.settings import INPUT_LENGTHS, FineTuneParams, FineTuneSettings, MethodSettings
@@ -193,22 +192,22 @@ def read_cell(task: str) -> Cell:
 
 
 def run_cell(
-    cell: Cell, params: FineTuneParams, folder: Path, read_task: Callable[[str, Path, Path, Any], Task[Any]]
+    cell: Cell, params: FineTuneParams, folder: Path, read_task: Callable[[Path, Path, Any], Task[Any]]
 ) -> None:
     """Fine-tune and write weights, predictions, losses and speed.
 
-    `read_task(name, source, base, settings)` reads the task, from the data source and `folder`, for the model saved in
-    `base`. Raises InputError where examples may be longer than the model's longest input.
+    `read_task(folder, base, settings)` reads the task, whose data is in `folder`, for the model saved in `base`. Raises
+    InputError where examples may be longer than the model's longest input.
     """
     method = read_method({"methods": {cell.method: params.entry}}, cell.method, cell.task)
-    base, source, settings = method.base, source_folder(params.data), adjusted(params.task, method.settings)
+    base, settings = method.base, adjusted(params.task, method.settings)
     device = open_device(cell.seed, params.precision)
-    name, inputs = ".".join(cell.path.parts), [base, source, folder]
+    name, inputs = ".".join(cell.path.parts), [base, folder]
     with guarded(f"{name}-{device.rank}", inputs, params.settings) as digest, named_out_of_memory(cell.title):
         for key in INPUT_LENGTHS:
             if (length := getattr(settings, key, None)) is not None:
                 check_length(f"{cell.task}.{key}", length, base)
-        task = read_task(cell.task, source, base, settings)
+        task = read_task(folder, base, settings)
         started = method.start(task.head, base, cell.seed, device.attention, task.classes, settings.dropout)
         if is_part(started) and device.bf16 and not device.sharded:  # sharded weights are gathered in bf16
             round_frozen(started)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from retrace.core.errors import InputError
-from retrace.core.settings import Count, DataSource, Dropout, Params, Positive, Precision, Section, build, load_plugin
+from retrace.core.settings import Count, Dropout, Params, Positive, Precision, Section, build, load_plugin
 from retrace.training.settings import OptimizerSettings
 
 METHODS = "retrace.methods"
@@ -52,7 +52,6 @@ class MethodSettings(Section):
 class FineTuneParams(Params):
     """What stages/finetune_sst2.py reads."""
 
-    data: DataSource
     precision: Precision
     task: FineTuneSettings = Field(alias="${item.task}")
     entry: dict[str, Any] = Field(alias="methods.${item.method}")

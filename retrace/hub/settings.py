@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from retrace.core.settings import Count, Params, Section
-from retrace.datasets.settings import SplitSettings, TaskParams, TaskSettings
+from retrace.core.settings import Count, Section
+from retrace.datasets.settings import SourceParams, SplitSettings, TaskParams, TaskSettings
 from retrace.hub.pins import PIN, PINNED, Pin
 
 
@@ -84,7 +84,7 @@ class HubSettings(Section):
     classification: dict[str, Any] = Field(default={}, description="further classification tasks, by name")
 
 
-class HubParams(Params):
+class HubParams(SourceParams):
     """What stages/sources/hub.py reads."""
 
     hub: HubSettings = Field(alias="data/params.yaml:hub")

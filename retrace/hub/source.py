@@ -1,6 +1,6 @@
 """What `data: hub` reads: running text, labelled sentences and questions from data sets of the hub.
 
-They are written in the official formats, so that one set of readers serves every source.
+They are written as those of every other source, so that one set of readers serves all.
 """
 
 import json
@@ -11,9 +11,10 @@ from typing import Any
 
 from retrace.core.errors import InputError
 from retrace.core.files import write_text
-from retrace.core.paths import questions_path, running_text, sentences_path
-from retrace.datasets.examples import UNLABELLED
-from retrace.datasets.splits import split_questions, split_sentences
+from retrace.core.paths import questions_path
+from retrace.datasets.examples import SENTIMENTS, UNLABELLED, Example, TaskData, write_task
+from retrace.datasets.source import Source
+from retrace.datasets.splits import split_questions, split_rows
 from retrace.datasets.text import Table, cell, text_cell, text_path
 from retrace.hub.datasets import licence, open_split
 from retrace.hub.settings import HubQuestions, HubSentences, HubSettings, HubText
@@ -21,19 +22,19 @@ from retrace.hub.settings import HubQuestions, HubSentences, HubSettings, HubTex
 NUL = "\0"  # occurs in crawled text; readers of text files refuse it
 
 
-def write_source(folder: Path, settings: HubSettings) -> dict[str, Any]:
-    """Write all three parts; returns the repository, config and licence of each.
+def write_source(source: Source, settings: HubSettings) -> dict[str, Any]:
+    """Fill all three folders; returns the repository, config and licence of each by name.
 
     Raises InputError where a data set cannot be fetched or a row is malformed.
     """
-    write_running_text(folder, settings.text)
+    write_running_text(source.text, settings.text)
     sentences, questions = settings.sst2, settings.squad
-    for part, name in sentences.parts.items():
-        write_sentences(sentences_path(folder, part), open_split(sentences, name, "hub.sst2"), sentences)
+    splits = {part: open_split(sentences, name, "hub.sst2") for part, name in sentences.parts.items()}
+    found = {part: sentences_of(split, sentences) for part, split in splits.items()}
+    write_task(source.sst2, TaskData(SENTIMENTS, split_rows(found, sentences, splits["train"].name)))
     for part, name in questions.parts.items():
-        _write_questions(questions_path(folder, part), open_split(questions, name, "hub.squad"), questions)
-    split_sentences(sentences_path(folder, "train"), sentences_path(folder, "dev"), sentences)
-    split_questions(questions_path(folder, "train"), questions_path(folder, "dev"), questions)
+        _write_questions(questions_path(source.squad, part), open_split(questions, name, "hub.squad"), questions)
+    split_questions(questions_path(source.squad, "train"), questions_path(source.squad, "dev"), questions)
     return {
         name: {"repository": of.repository, "config": of.config, "licence": licence(of, f"hub.{name}")}
         for name, of in (("text", settings.text), ("sst2", sentences), ("squad", questions))
@@ -52,20 +53,27 @@ def write_running_text(folder: Path, settings: HubText) -> None:
             text = "".join(row if row.endswith("\n") else f"{row}\n" for row in rows)
         else:
             text = "".join("\n".join(filter(None, map(str.strip, row.splitlines()))) + "\n\n" for row in rows)
-        write_text(text_path(running_text(folder), part), text)
+        write_text(text_path(folder, part), text)
 
 
-def write_sentences(path: Path, split: Table, settings: HubSentences) -> None:
-    """Write GLUE's table, in which a text is one line without tabs."""
-    rows = ["sentence\tlabel"]
+def sentences_of(split: Table, settings: HubSentences) -> list[Example]:
+    """The sentences of a split; white space within them is read as spaces.
+
+    Raises InputError naming the row where a label is neither 0 nor 1, or a sentence is empty.
+    """
+    found = []
     for where, cells in split.records:
         label = cells.get(settings.label)
         if label not in (0, 1):
             hint = UNLABELLED if label == -1 else ""  # -1 stands for no label
             raise InputError(f"{where}: {settings.label} {label!r} is not allowed; expected 0 or 1{hint}")
-        text = text_cell(where, cells, settings.text).replace(NUL, " ")
-        rows.append(f"{' '.join(text.split())}\t{int(label)}")
-    write_text(path, "\n".join(rows) + "\n")
+        text = " ".join(text_cell(where, cells, settings.text).replace(NUL, " ").split())
+        if not text:
+            raise InputError(f"{where}: the {settings.text} is empty")
+        found.append(Example(text, None, int(label)))
+    if not found:
+        raise InputError(f"{split.name}: it contains no example")
+    return found
 
 
 def _write_questions(path: Path, split: Table, settings: HubQuestions) -> None:

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from retrace.core.settings import Count, DataSource, Params, Precision, Resamples, Section, Seed
+from retrace.core.settings import Count, Params, Precision, Resamples, Section, Seed
 
 
 class PerplexitySettings(Section):
@@ -19,7 +19,6 @@ class PerplexitySettings(Section):
 class PerplexityParams(Params):
     """What stages/perplexity_eval.py reads."""
 
-    data: DataSource
     precision: Precision
     perplexity: PerplexitySettings
     block_size: Count = Field(alias="pretrain.block_size")

@@ -13,7 +13,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
-from retrace.core.paths import PRETRAINED, card_path, checkpoint_facts, on_test, source_folder
+from retrace.core.paths import CARD, PRETRAINED, checkpoint_facts, data_folder, on_test
 from retrace.core.records import RunRecord
 from retrace.core.settings import build, values_of
 from retrace.evaluation.assessment import SCRATCH
@@ -163,9 +163,7 @@ class Trained:
     @property
     def counts(self) -> Table:
         """The size of each split of the data."""
-        path = source_folder(build(str, self.params, "data")) / "card.json"
-        card = read_json(path) if path.is_file() else {}  # further tasks need no source
-        return counts_table({name: card.get(name) or read_json(card_path(name))["parts"] for name in self.data})
+        return counts_table({name: read_json(data_folder(name) / CARD) for name in self.data})
 
     def training(self, commit: str) -> Table:
         """Run, versions and settings; settings by their keys in params.yaml."""
@@ -202,7 +200,7 @@ class Trained:
             return Origin(name, title, split=split, licence="Apache-2.0")
         else:
             settings = getattr(build(HubSettings, params, "hub"), name)
-            licence = read_json(source_folder(data) / "card.json")["origin"][name]["licence"]
+            licence = read_json(data_folder(name) / CARD)["origin"]["licence"]
         if isinstance(settings, HubText):
             split = settings.valid
         elif is_tested:

@@ -14,7 +14,6 @@ from torch import nn
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
-from retrace.core.paths import source_folder
 from retrace.core.settings import Section, build, load_plugin, plugin_names
 from retrace.datasets.examples import read_classes
 from retrace.finetuning.method import FILE, Method, load_trained, read_method
@@ -97,8 +96,7 @@ def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
     # Names in this project, which mean nothing elsewhere.
     method = Method(method.tuning, method.settings.model_copy(update={"method": None, "checkpoint": None}))
     if matrix.kind_of(cell.task) == "classification":
-        classes = read_classes(source_folder(build(str, params, "data")), cell.task)
-        return Tuning(method, "classifier", tuple(classes))
+        return Tuning(method, "classifier", read_classes(matrix.data_of(cell.task)))
     reading = build(AnswerSettings, params, cell.task)
     head: Head = "language_model" if reading.answers == "generative" else "spans"
     return Tuning(method, head, question_match=reading.question_match)

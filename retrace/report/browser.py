@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,7 +63,7 @@ class Predictions:
     spans: Sequence[Sequence[tuple[int, int]]] = ()  # of questions: start and length of the right answers
 
 
-def _read(grid: Grid, source: Path, task: Task) -> Predictions:
+def _read(grid: Grid, task: Task) -> Predictions:
     is_dev = task.name in grid.all_tasks
     name = task.name if is_dev else task.name.removesuffix(ON_TEST)
     part, read = ("dev", read_epochs) if is_dev else ("test", read_tested)
@@ -76,9 +75,10 @@ def _read(grid: Grid, source: Path, task: Task) -> Predictions:
         for method in dict.fromkeys([*(method for method in task.methods if method in listed), *listed])
     }
     baselines = {baseline_name(baseline): given for baseline, given in read_baselines(task.name).items()}
+    folder = grid.data_of(name)
     if task.kind == "classification":
-        return _classified(task, read_examples(source, name, part), read_classes(source, name), kept, baselines)
-    return _answered(task, read_questions(questions_path(source, part, name)), kept, baselines)
+        return _classified(task, read_examples(folder, part), read_classes(folder), kept, baselines)
+    return _answered(task, read_questions(questions_path(folder, part)), kept, baselines)
 
 
 def _classified(
@@ -115,15 +115,13 @@ def _answered(task: Task, questions: Sequence[Question], kept: Kept, baselines: 
     return Predictions(task, texts, golds, opinions, passages=passages, spans=spans)
 
 
-def predictions_section(
-    params: Mapping[str, Any], source: Path, tasks: Sequence[Task], first: int | None = None
-) -> Section:
+def predictions_section(params: Mapping[str, Any], tasks: Sequence[Task], first: int | None = None) -> Section:
     """All predictions for the script, and a table of the `first` ones, or of some spread evenly without a script.
 
     A task's predictions are those of its test set where there is one.
     """
     grid, names = build(Grid, params, "finetune"), {task.name for task in tasks}
-    found = [_read(grid, source, task) for task in tasks if on_test(task.name) not in names]
+    found = [_read(grid, task) for task in tasks if on_test(task.name) not in names]
     total = sum(len(each.texts) for each in found)
     several = any(len(of.scores) > 1 for each in found for of in each.opinions.values())
     seeds = "The answer shown is of the first seed; dots: right (●) or wrong (○) with each seed. " if several else ""

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from retrace.core.files import read_json
-from retrace.core.paths import card_path
+from retrace.core.paths import CARD, TEXT, data_folder
 from retrace.core.records import STAGES, Origin, RunRecord, StageRecord
 from retrace.core.settings import DATA_KEYS, Params, build
 from retrace.report import svg
@@ -34,31 +34,24 @@ class ReportParams(Params):
     source: dict[str, Any] = Field(alias="data/params.yaml:${data}")
 
 
-def data_fold(card: Mapping[str, Any], params: Mapping[str, Any]) -> Fold:
-    """Counts of every split, and findings such as texts that two splits share.
-
-    `card` is the data source's, perhaps of a part of it; further tasks have cards beside their data.
-    """
-    cards = {task: card_path(task) for task in build(Grid, params, "finetune").all_tasks}
-    further = {task: read_json(path) for task, path in cards.items() if path.is_file()}
-    findings = [*card["findings"], *(f"{task}: {found}" for task, of in further.items() for found in of["findings"])]
-    parts = {name: of for name, of in card.items() if name not in ("findings", "origin")}
-    parts |= {task: of["parts"] for task, of in further.items()}
-    words = [int(of["train"]["words"]) for of in parts.values() if "words" in of.get("train", {})]
-    gist = f"{words[0]:,} words of text; " if words else ""
+def data_fold(params: Mapping[str, Any], text: bool = True) -> Fold:
+    """Counts of every split, and findings such as texts that two splits share; `text`: of the running text too."""
+    names = (*([TEXT.name] if text else []), *build(Grid, params, "finetune").all_tasks)
+    cards = {name: read_json(data_folder(name) / CARD) for name in names}
+    findings = [f"{name}: {finding}" for name, card in cards.items() for finding in card["findings"]]
+    gist = f"{cards[TEXT.name]['parts']['train']['words']:,} words of text; " if text else ""
     gist += f"{len(findings) or 'no'} finding{'s' if len(findings) != 1 else ''}"
-    return Fold("Data", gist, [*(f"Note: {finding}." for finding in findings), counts_table(parts)])
+    return Fold("Data", gist, [*(f"Note: {finding}." for finding in findings), counts_table(cards)])
 
 
-def counts_table(data: Mapping[str, Mapping[str, Any]]) -> Table:
+def counts_table(cards: Mapping[str, Mapping[str, Any]]) -> Table:
     """Counts of every split, by the name of the data."""
     rows = []
-    for name, parts in data.items():
-        for part, counts in parts.items():
-            if isinstance(counts, Mapping):
-                found = [(what.replace("_", " "), count) for what, count in counts.items() if what != "classes"]
-                found += counts.get("classes", {}).items()
-                rows += [(name, part, what, f"{count:,}") for what, count in found]
+    for name, card in cards.items():
+        for part, counts in card["parts"].items():
+            found = [(what.replace("_", " "), count) for what, count in counts.items() if what != "classes"]
+            found += counts.get("classes", {}).items()
+            rows += [(name, part, what, f"{count:,}") for what, count in found]
     return Table(("data", "split", "what", "count"), rows, label="Data")
 
 

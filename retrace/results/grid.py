@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from retrace.core.paths import DATA
 from retrace.core.settings import Section, Seed, require
 
 SQUAD = "squad"
@@ -80,6 +81,10 @@ class Grid(Section):
     def kind_of(self, task: str) -> Kind:
         """The kind of a task."""
         return "question_answering" if task in self.questions else "classification"
+
+    def data_of(self, task: str) -> Path:
+        """The folder of a task's data."""
+        return DATA / self.kind_of(task) / task
 
     def methods_of(self, task: str) -> Names:
         """The methods that a task is fine-tuned with."""

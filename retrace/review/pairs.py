@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from retrace.core.errors import InputError
-from retrace.core.paths import ON_TEST, questions_path, source_folder
+from retrace.core.paths import ON_TEST, QUESTIONS, questions_path
 from retrace.datasets.squad import read_questions
 from retrace.evaluation.outcomes import Answered, Classified, Scoring, classified, logits_of
 from retrace.evaluation.question_answering import QuestionAnsweringTask
@@ -118,8 +118,8 @@ def _outcome(task: str, kind: Kind, revision: Revision, folder: Path) -> Classif
         if kind == "classification":
             classes = tuple(map(str, range(logits_of(rows).shape[1])))
             return classified(rows, rows["label"].to_numpy(), classes)
-        part, source = "test" if is_test else "dev", source_folder(str(revision.params.get("data")))
-        content = revision.read(questions_path(source, part, task.removesuffix(ON_TEST)))
+        folder = QUESTIONS / task.removesuffix(ON_TEST)
+        content = revision.read(questions_path(folder, "test" if is_test else "dev"))
         if content is None:
             return None
         (copy / "questions.json").write_bytes(content)

@@ -20,14 +20,16 @@ import random
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 from pydantic import Field, model_validator
 
 from retrace.core.files import write_text
-from retrace.core.paths import questions_path, running_text, sentences_path
-from retrace.core.settings import Params, Section, require
+from retrace.core.paths import questions_path
+from retrace.core.settings import Section, require
+from retrace.datasets.examples import SENTIMENTS, Example, TaskData, write_task
+from retrace.datasets.settings import SourceParams
+from retrace.datasets.source import Source
 from retrace.datasets.text import text_path
 from retrace.sample.language import BY_KIND, PHRASES, SHORT_NAMES, Relation, Style, ask, judge, state, write_reviews
 from retrace.sample.world import RIVER_NAMES, Entity, NameMaker, build_world, sizes_of
@@ -72,7 +74,7 @@ class SampleSettings(Section):
         return {"train": sizes_of(SHARES, self.articles / 72), "valid": held_out, "test": held_out}
 
 
-class SampleParams(Params):
+class SampleParams(SourceParams):
     """What stages/sources/sample.py reads."""
 
     sample: SampleSettings = Field(alias="data/params.yaml:sample")
@@ -96,8 +98,8 @@ class Article:
     paragraphs: tuple[str, ...]
 
 
-def write_sample(folder: Path, settings: SampleSettings) -> None:
-    """Write the corpus into `folder`, the same bytes for the same settings."""
+def write_sample(source: Source, settings: SampleSettings) -> None:
+    """Write the corpus, the same bytes for the same settings."""
 
     def rng(purpose: str) -> random.Random:
         return random.Random(f"{settings.seed} {purpose}")
@@ -106,20 +108,20 @@ def write_sample(folder: Path, settings: SampleSettings) -> None:
     worlds = {part: build_world(rng(f"{part} world"), names, size) for part, size in settings.worlds.items()}
     for part, world in worlds.items():
         articles = write_articles(rng(f"{part} articles"), world, Style(part != "train", READ))
-        write_text(text_path(running_text(folder), part), _wikitext(articles))
-    written: set[str] = set()
+        write_text(text_path(source.text, part), _wikitext(articles))
+    written: dict[str, list[Example]] = {}
     for part, world, style, reviews in (
         ("train", worlds["train"], Style(False, LABELLED), settings.reviews),
         ("dev", worlds["valid"], Style(True, ASKED), settings.held_out_reviews),
     ):
         places = [e.title.lower() for e in world if e.kind in ("work", "town")]
-        rows = write_reviews(rng(f"{part} reviews"), places, reviews, style, without=written)
-        written.update(text for text, _ in rows)
-        lines = ["sentence\tlabel\n", *(f"{text}\t{label}\n" for text, label in rows)]
-        write_text(sentences_path(folder, part), "".join(lines))
+        earlier = {review.text for reviews in written.values() for review in reviews}
+        rows = write_reviews(rng(f"{part} reviews"), places, reviews, style, without=earlier)
+        written[part] = [Example(text, None, label) for text, label in rows]
         asked = write_articles(rng(f"{part} passages"), world, style)[: settings.questioned]
         document = write_questions(rng(f"{part} questions"), asked, style, part)
-        write_text(questions_path(folder, part), json.dumps(document, indent=1) + "\n")
+        write_text(questions_path(source.squad, part), json.dumps(document, indent=1) + "\n")
+    write_task(source.sst2, TaskData(SENTIMENTS, written))
 
 
 def _wikitext(articles: Iterable[Article]) -> str:

@@ -14,8 +14,8 @@ from aiohttp import web
 from markupsafe import Markup
 
 from retrace.core.errors import InputError
-from retrace.core.paths import PRETRAINED, questions_path, source_folder
-from retrace.core.settings import DataSource, build
+from retrace.core.paths import PRETRAINED, questions_path
+from retrace.core.settings import build
 from retrace.datasets.examples import read_examples
 from retrace.datasets.squad import read_questions
 from retrace.publishing.load import RUN_FIRST
@@ -105,7 +105,7 @@ class Demo:
 
     def _read_tasks(self, params: Mapping[str, Any]) -> dict[str, list[Answering]]:
         """The tasks with trained models, by form."""
-        grid, source = build(Grid, params, "finetune"), source_folder(build(DataSource, params, "data"))
+        grid = build(Grid, params, "finetune")
         found: dict[str, list[Answering]] = {"text": [], "question": []}
         for task in grid.all_tasks:
             predictors = {}
@@ -116,9 +116,9 @@ class Demo:
                 else:
                     self.absent.append(f"{title_of(task)} by {method_name(method)} ({folder})")
             if predictors:
-                kind, example = ("question", _question) if task in grid.questions else ("text", _text)
+                form, example = ("question", _question) if task in grid.questions else ("text", _text)
                 tokens = next(iter(predictors.values())).settings.max_length
-                found[kind].append(Answering(title_of(task), predictors, example(source, task), tokens))
+                found[form].append(Answering(title_of(task), predictors, example(grid.data_of(task)), tokens))
         return found
 
     def _answered(self, form: str, given: Mapping[str, str]) -> list[tuple[str, list[Card]]]:
@@ -145,13 +145,13 @@ class Demo:
         return [("", [Card(name, shares=of) for name, of in zip(names, found, strict=True)])]
 
 
-def _text(source: Path, task: str) -> dict[str, str]:
-    example = read_examples(source, task, "dev")[0]
+def _text(folder: Path) -> dict[str, str]:
+    example = read_examples(folder, "dev")[0]
     return {"text": example.text, "pair": example.pair or ""}
 
 
-def _question(source: Path, task: str) -> dict[str, str]:
-    questions = read_questions(questions_path(source, "dev", task))
+def _question(folder: Path) -> dict[str, str]:
+    questions = read_questions(questions_path(folder, "dev"))
     question = next((question for question in questions if question.answers), questions[0])
     return {"passage": question.context, "question": question.text}
 

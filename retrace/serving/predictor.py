@@ -11,8 +11,8 @@ from torch import nn
 
 from retrace.compute.device import open_device
 from retrace.core.errors import InputError
-from retrace.core.paths import PRETRAINED, source_folder
-from retrace.core.settings import DataSource, Precision, build
+from retrace.core.paths import PRETRAINED
+from retrace.core.settings import Precision, build
 from retrace.datasets.examples import Example
 from retrace.datasets.squad import Question
 from retrace.finetuning.method import read_method
@@ -21,7 +21,7 @@ from retrace.finetuning.task import Row, predict
 from retrace.models.heads import longest_input, read_config
 from retrace.models.language_model import read_language_model
 from retrace.publishing.load import read_tuned, read_tuning, require_weights
-from retrace.results.grid import WEIGHTS, Cell
+from retrace.results.grid import WEIGHTS, Cell, Grid
 from retrace.tasks.classification import Classification
 from retrace.tasks.question_answering.generative import ANSWERING
 from retrace.tasks.question_answering.settings import AnswerSettings
@@ -49,13 +49,13 @@ class Predictor:
         for folder in folders:
             require_weights(folder)
         base = read_method(params, method, task).base
-        source = source_folder(build(DataSource, params, "data"))
+        folder = build(Grid, params, "finetune").data_of(task)
         if tuning.head == "classifier":
             self.settings = build(FineTuneSettings, params, task)
-            self.task = Classification.read(task, source, base, self.settings)
+            self.task = Classification.read(folder, base, self.settings)
         else:
             self.settings = settings = build(AnswerSettings, params, task)
-            self.task = ANSWERING[settings.answers].read(task, source, base, settings)
+            self.task = ANSWERING[settings.answers].read(folder, base, settings)
         self._device = open_device(0, build(Precision, params, "precision"), lease=False)
         self._models: list[nn.Module] = []
         for folder in folders:

@@ -4,9 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from retrace.core.files import read_json
-from retrace.core.paths import PRETRAINED, checkpoint_facts, named_checkpoint, source_folder
-from retrace.core.settings import build
+from retrace.core.paths import PRETRAINED, TEXT, checkpoint_facts, named_checkpoint
 from retrace.core.weights import parameters_by_module
 from retrace.evaluation.flags import figure_flags
 from retrace.report.blocks import NOTHING, Cell, Fold, Panels, Section, Table
@@ -132,7 +130,6 @@ def _on_rules_scales(group: Mapping[str, PublishedCell]) -> tuple[dict[str, floa
 
 def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Reports) -> Iterator[Section]:
     """Learning curves, scores, predictions, data, models and settings of the run."""
-    source = source_folder(build(str, params, "data"))
     tasks = read_tasks(reports.details, params)
     curves = [] if reports.pretraining is None else perplexity_by_epoch(reports.pretraining)
     curves += [row for task in tasks for row in further_curves(task)]
@@ -142,11 +139,11 @@ def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Repo
     if reports.perplexity is not None and reports.pretraining is not None:
         updates = read_curve("pretrain/updates")
         yield pretraining_section(reports.perplexity, reports.pretraining, updates, reports.runs["pretrain"])
-    yield predictions_section(params, source, tasks, first=study.first_samples)
-    card = source / "card.json"  # there is none if all tasks bring their own data
-    data = data_fold(read_json(card) if card.is_file() else {"findings": []}, params)
+    yield predictions_section(params, tasks, first=study.first_samples)
     time = time_fold(reports.runs, read_stages(), params)
-    yield Section("Data and runs", [time, data, *_models(params, reports), settings_fold(params)])
+    yield Section(
+        "Data and runs", [time, data_fold(params, pretrains(params)), *_models(params, reports), settings_fold(params)]
+    )
 
 
 def further_curves(task: Task) -> Iterator[Panels]:
@@ -159,8 +156,7 @@ def further_curves(task: Task) -> Iterator[Panels]:
 def study_inputs(params: Mapping[str, Any]) -> list[Path]:
     """The folders that the page is made from, besides reports and predictions."""
     named = [named_checkpoint(name) for name in params.get("checkpoints", {})]
-    own = [PRETRAINED] if pretrains(params) else []
-    return [source_folder(build(str, params, "data")), *own, *named]
+    return [*([TEXT, PRETRAINED] if pretrains(params) else []), *named]
 
 
 def _models(params: Mapping[str, Any], reports: Reports) -> list[Fold]:

@@ -47,23 +47,23 @@ class Classification(Task[EncodedExample]):
     reads = "text"
 
     def __init__(
-        self, name: str, source: Path, tokenizer: SubwordTokenizer, max_length: int, segments: bool = False,
+        self, folder: Path, tokenizer: SubwordTokenizer, max_length: int, segments: bool = False,
         causal: bool = False,
     ) -> None:  # fmt: skip
-        self.name, self.classes, self.has_test = name, read_classes(source, name), has_test(source, name)
-        self._source, self._tokenizer, self._max_length = source, tokenizer, max_length
+        self.name, self.classes, self.has_test = folder.name, read_classes(folder), has_test(folder)
+        self._folder, self._tokenizer, self._max_length = folder, tokenizer, max_length
         self._segments, self._causal = segments, causal
         self._pad = Vocabulary.of(tokenizer).pad
 
     @classmethod
-    def read(cls, name: str, source: Path, base: Path, settings: FineTuneSettings) -> Self:
-        """The task for the model saved in `base`."""
+    def read(cls, folder: Path, base: Path, settings: FineTuneSettings) -> Self:
+        """The task whose data is in `folder`, for the model saved in `base`."""
         tokenizer, config = load_tokenizer(base), read_config(base)
         segments, causal = takes_segments(config), objective_of(config) == "causal"
-        return cls(name, source, tokenizer, settings.max_length, segments, causal)
+        return cls(folder, tokenizer, settings.max_length, segments, causal)
 
     def examples(self, part: str) -> list[EncodedExample]:
-        return self.encoded(read_examples(self._source, self.name, part))
+        return self.encoded(read_examples(self._folder, part))
 
     def encoded(self, examples: Sequence[Example]) -> list[EncodedExample]:
         """These examples, cut to the maximum length, the longer text of a pair first."""

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from retrace.core.settings import DataSource, Params, Section
+from retrace.core.settings import Params, Section
 
 SHORTEST_PAIR = 16  # tokens; shorter blocks or documents hold no two sentences
 
@@ -53,5 +53,4 @@ class TokenizerSettings(Section):
 class TokenizeParams(Params):
     """What stages/tokenize.py reads."""
 
-    data: DataSource = Field(description="the data source: generated, your own files, or the Hugging Face Hub")
     tokenizer: TokenizerSettings

@@ -1,8 +1,8 @@
-"""Your own files: the folders that data/params.yaml names → data/files, checked, under the names that stages read.
+"""Your own files: the folders that data/params.yaml names → running text, sst2 and squad in data/, checked.
 
 Running text as WikiText's `wiki.{train,valid,test}.tokens` or plain `{train,valid,test}.txt`, sentences as GLUE's
 `train.tsv` and `dev.tsv`, questions as SQuAD json, version 1.1 or 2.0. Instead of a validation file, a share of the
-training data may be held out. There may be test files too. Findings are in data/files/card.json.
+training data may be held out. There may be test files too. Findings are in the folders' card.json.
 
     python -m stages.sources.files
 """
@@ -10,9 +10,10 @@ training data may be held out. There may be test files too. Findings are in data
 from pathlib import Path
 
 from retrace.core.errors import InputError, exit_cleanly
-from retrace.core.paths import questions_path, sentences_path
-from retrace.datasets.card import make_card, new_source, write_card
-from retrace.datasets.splits import split_questions, split_sentences
+from retrace.core.paths import questions_path
+from retrace.datasets.examples import SENTIMENTS, TaskData, read_sentences, write_task
+from retrace.datasets.source import new_source
+from retrace.datasets.splits import split_questions, split_rows
 from retrace.datasets.text import copied
 from retrace.files.settings import FilesParams, check_files
 
@@ -26,10 +27,11 @@ def main() -> None:
     check_files(sentences, "files.sst2")
     check_files(questions, "files.squad")
     read = (text, Path(sentences.folder), Path(questions.folder))
-    with new_source("files", read, params.settings) as folder, copied(settings.chosen(folder)):
-        split_sentences(sentences_path(folder, "train"), sentences_path(folder, "dev"), sentences)
-        split_questions(questions_path(folder, "train"), questions_path(folder, "dev"), questions)
-        write_card(folder, make_card(folder))
+    with new_source("files", read, params.settings) as source, copied(settings.copies(source)):
+        found = {part: read_sentences(path) for part, path in sentences.paths.items()}
+        write_task(source.sst2, TaskData(SENTIMENTS, split_rows(found, sentences, str(sentences.paths["train"]))))
+        split_questions(questions_path(source.squad, "train"), questions_path(source.squad, "dev"), questions)
+        source.write_cards()
 
 
 if __name__ == "__main__":

@@ -1,18 +1,18 @@
-"""The embedded corpus: data/params.yaml → data/sample, in the official formats, always the same bytes.
+"""The embedded corpus: data/params.yaml → running text, sst2 and squad in data/, always the same bytes.
 
 python -m stages.sources.sample
 """
 
 from retrace.core.errors import exit_cleanly
-from retrace.datasets.card import make_card, new_source, write_card
+from retrace.datasets.source import new_source
 from retrace.sample.corpus import SampleParams, write_sample
 
 
 def main() -> None:
     params = SampleParams.read()
-    with new_source("sample", [], params.settings) as folder:
-        write_sample(folder, params.sample)
-        write_card(folder, make_card(folder))
+    with new_source("sample", [], params.settings) as source:
+        write_sample(source, params.sample)
+        source.write_cards()
 
 
 if __name__ == "__main__":

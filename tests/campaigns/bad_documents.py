@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from retrace.core.files import read_json
-from retrace.datasets.card import count_questions
+from retrace.datasets.card import questions_card
 from retrace.hub.checkpoint import copy_checkpoint
 from retrace.hub.pins import InitialCheckpoint, PinnedFolder
 from retrace.models import heads  # noqa: F401 - which takes seconds, and more memory than a case may
@@ -119,18 +119,18 @@ def question_cases(draw: Random) -> Iterator[Case]:
     ):
         faults.append((fault, written(change), count))
     beside = {"dev.json": json.dumps(HELD_OUT).encode()}
-    yield from cases_of("SQuAD", "f.json", _read_questions, faults, beside)
+    yield from cases_of("SQuAD", "train.json", _read_questions, faults, beside)
     for fault, change, said in (
         ("white space", lambda p, q, a: a.update(text=f" {a['text']} ", answer_start=3), "1 answers of train begin or"),
         ("empty text", lambda p, q, a: q.update(question=" "), "1 questions of train have no text"),
         ("empty text", lambda p, q, a: (p.update(context=""), q.update(answers=[])), "1 questions of train are on an"),
     ):
-        yield Case("SQuAD", fault, "f.json", written(change), _read_questions, count, said, beside)
+        yield Case("SQuAD", fault, "train.json", written(change), _read_questions, count, said, beside)
 
 
 def _read_questions(path: Path) -> tuple[int, list[str]]:
-    counts, findings = count_questions({"train": path, "dev": Path("dev.json")})
-    return counts["train"]["questions"], findings
+    card = questions_card(path.parent)
+    return card["parts"]["train"]["questions"], card["findings"]
 
 
 def xml_cases(draw: Random) -> Iterator[Case]:

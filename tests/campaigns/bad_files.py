@@ -14,10 +14,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from retrace.datasets.card import examples_card
 from retrace.datasets.examples import read_sentences
 from retrace.datasets.text import read_documents
 from retrace.files.settings import ClassificationSettings
-from retrace.files.tasks import make_task_card, read_files
+from retrace.files.tasks import read_files
 from tests.campaigns.cases import Case, Fault, cases_of
 
 WORDS = ("river", "guild", "weaver", "song", "hall", "ale", "bridge", "lamp", "stone", "mill", "rope", "fern")
@@ -274,4 +275,4 @@ def read_task(path: Path, **columns: str) -> tuple[int, list[str]]:
     given = {"folder": "data/own", "train": path.name, "dev": "dev.jsonl", **columns}
     settings = ClassificationSettings.model_validate(given).model_copy(update={"folder": "."})
     data = read_files(settings, "classification.own")
-    return len(data.parts["train"]), make_task_card(data)["findings"]
+    return len(data.parts["train"]), examples_card(data)["findings"]

@@ -28,7 +28,10 @@ from tests.campaigns.trials import Outcome, differing, fresh, main
 from tests.toy import Project
 
 SHARES = (0.0, 0.01, 0.25, 0.5, 0.99)
-READ = ("data/sample", "data/model", "models/tokenizer", "models/tokens", "models/pretrained", "predictions")
+READ = (
+    "data/text", "data/classification", "data/question_answering", "data/model", "models/tokenizer", "models/tokens",
+    "models/pretrained", "predictions",
+)  # fmt: skip
 READERS = {  # a stage for each kind of file
     "models/tokens/train.npy": "pretrain",
     "models/pretrained/model.safetensors": "perplexity-eval",

@@ -20,7 +20,7 @@ from tests.campaigns.trials import Outcome, digests, failure, half_written, main
 from tests.toy import Project
 
 STAGES = {  # and what each writes
-    "sources.sample": ["data/sample"],
+    "sources.sample": ["data/text", "data/classification/sst2", "data/question_answering/squad"],
     "tokenize": ["models/tokenizer", "models/tokens"],
     "pretrain": ["models/pretrained", "reports/curves/pretrain"],
     "perplexity_eval": ["reports/perplexity.json", "reports/perplexity-details.json"],

@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from retrace.core.files import write_text
-from retrace.datasets.examples import Example, read_sentences
+from retrace.core.files import read_json, write_text
+from retrace.datasets.examples import Example, read_examples
+from retrace.datasets.source import Source
 from retrace.datasets.squad import read_questions
 from tests.toy import Project
 
@@ -56,14 +57,14 @@ def test_right_files_are_checked_and_copied(files: Project) -> None:
     (elsewhere / "train.txt").write_text("One paragraph.\n\nAnother one.\n")
     done = files.stage("sources.files")
     assert "squad: 1 of 1 questions of dev are in train too" in done.stdout
-    card = json.loads((files.folder / "data/files/card.json").read_text())
-    assert card["sst2"]["train"] == {"sentences": 2, "favourable": 1}
-    assert card["text"]["train"] == {"documents": 2, "words": 4, "unknown_words": 0}
-    assert card["text"]["valid"]["words"] == 7
+    text, sst2 = (read_json(files.folder / name / "card.json") for name in ("data/text", "data/classification/sst2"))
+    assert sst2["parts"]["train"] == {"examples": 2, "classes": {"negative": 1, "positive": 1}}
+    assert text["parts"]["train"] == {"documents": 2, "words": 4, "unknown_words": 0}
+    assert text["parts"]["valid"]["words"] == 7
 
 
 def test_train_is_split_where_there_is_no_dev(files: Project) -> None:
-    own, folder = files.folder / "data/own", files.folder / "data/files"
+    own, source = files.folder / "data/own", Source.within(files.folder / "data")
     rows = [Example(f"sentence {i}", None, i % 2) for i in range(20)]
     (own / "sst2/train.tsv").write_text("sentence\tlabel\n" + "".join(f"{row.text}\t{row.label}\n" for row in rows))
     asked = [[{**QUESTION, "id": f"{i}-{j}"} for j in range(5)] for i in range(4)]
@@ -75,13 +76,13 @@ def test_train_is_split_where_there_is_no_dev(files: Project) -> None:
         {f"files.{task}.{key}": of for task in ("sst2", "squad") for key, of in (("dev", None), ("split", 0.8))}
     )
     assert "in train too" not in files.stage("sources.files").stdout
-    train, dev = (read_sentences(folder / f"sst2/{part}.tsv") for part in ("train", "dev"))
+    train, dev = (read_examples(source.sst2, part) for part in ("train", "dev"))
     assert (len(train), len(dev), {*train, *dev}) == (16, 4, set(rows))
-    train, held = ([of.id for of in read_questions(folder / f"squad/{part}.json")] for part in ("train", "dev"))
+    train, held = ([of.id for of in read_questions(source.squad / f"{part}.json")] for part in ("train", "dev"))
     assert (len(train), len(held), len({*train, *held})) == (15, 5, 20)  # five on each passage
     files.set("files.sst2.split_seed", 2)
     files.stage("sources.files")
-    assert read_sentences(folder / "sst2/dev.tsv") != dev
+    assert read_examples(source.sst2, "dev") != dev
 
 
 HALVED = {"files.sst2.dev": None, "files.sst2.split": 0.5}
@@ -123,7 +124,13 @@ def test_what_is_wrong_is_one_line(files: Project, stage: str, settings, file: s
     done = files.stage(*stage.split(), code=2)
     assert done.stderr.startswith(f"error: {message}")
     assert done.stderr.count("\n") == 1
-    for output in ("data/files", "data/classification/topics", "models/tokenizer", "models/sst2"):
+    for output in (
+        "data/text",
+        "data/classification/sst2",
+        "data/classification/topics",
+        "models/tokenizer",
+        "models/sst2",
+    ):
         assert not (files.folder / output).exists()
     assert not list(files.folder.rglob(".*.partial"))
 
@@ -131,7 +138,7 @@ def test_what_is_wrong_is_one_line(files: Project, stage: str, settings, file: s
 def test_a_full_disk_leaves_nothing(project: Project) -> None:
     project.stage("sources.model")
     for module, size, output in (
-        ("sources.sample", 50_000, "data/sample"),
+        ("sources.sample", 50_000, "data/text"),
         ("tokenize", 10_000, "models/tokens"),
         ("pretrain", 50_000, "models/pretrained"),
     ):

@@ -15,8 +15,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from retrace.core.paths import questions_path, sentences_path
-from retrace.datasets.examples import read_sentences
+from retrace.core.paths import questions_path
+from retrace.datasets.examples import read_examples
 from retrace.datasets.squad import read_questions
 from tests.conftest import serious_violations
 from tests.integration.test_predict import predict
@@ -73,7 +73,7 @@ def cards(port: int, form: str, **fields: str) -> list[str]:
 
 
 def test_labels_are_those_of_retrace_predict(port: int, partly: Project) -> None:
-    text = read_sentences(sentences_path(partly.folder / "data/sample", "dev"))[3].text
+    text = read_examples(partly.folder / "data/classification/sst2", "dev")[3].text
     found = cards(port, "text", text=text)
     for card, method in zip(found, ("full", "scratch"), strict=True):
         (row,) = predict(partly, "sst2", "--method", method, lines=[{"text": text}])
@@ -81,7 +81,7 @@ def test_labels_are_those_of_retrace_predict(port: int, partly: Project) -> None
 
 
 def test_answers_are_those_of_retrace_predict(port: int, partly: Project) -> None:
-    questions = read_questions(questions_path(partly.folder / "data/sample", "dev"))[:4]
+    questions = read_questions(questions_path(partly.folder / "data/question_answering/squad", "dev"))[:4]
     lines = [{"passage": question.context, "question": question.text} for question in questions]
     for line, row in zip(lines, predict(partly, "squad", lines=lines), strict=True):
         (found,) = cards(port, "question", **line)

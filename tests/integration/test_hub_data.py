@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from retrace.core.paths import questions_path, sentences_path
-from retrace.datasets.examples import read_classes, read_examples, read_sentences
+from retrace.core.paths import questions_path
+from retrace.datasets.examples import read_classes, read_examples, read_task
+from retrace.datasets.source import Source
 from retrace.datasets.squad import read_questions
 from tests.hub import READ_TOKEN, STRANGER_TOKEN, Cut, LocalHub, Silence, Status
 from tests.hub.content import add_datasets
@@ -50,43 +51,46 @@ def _bytes(folder: Path) -> dict[Path, bytes]:
 def test_the_source_is_what_the_sample_is_and_is_fetched_once(user: Project, hub: LocalHub, tmp_path: Path) -> None:
     """Of the configs asked for, and no others: real cards list the large WikiText and GLUE's other tasks first."""
     user.stage("sources.sample")
+    sample = Source.within(Path(shutil.copytree(user.folder / "data", tmp_path / "sample")))
     user.stage("sources.hub")
     fetched = {"/".join(seen.path.split("/")[-2:]) for seen in hub.requests if ".parquet" in seen.path}
     assert Counter(path.split("/")[0] for path in fetched) == {"wikitext-2-raw-v1": 3, "sst2": 3, "squad_v2": 2}
-    sample, source = (user.folder / "data" / name for name in ("sample", "hub"))
+    source = Source.within(user.folder / "data")
+    assert read_task(source.sst2) == read_task(sample.sst2)
     for part in ("train", "dev"):
-        assert read_sentences(sentences_path(source, part)) == read_sentences(sentences_path(sample, part))
-        assert read_questions(questions_path(source, part)) == read_questions(questions_path(sample, part))
-    cards = [json.loads((folder / "card.json").read_text()) for folder in (sample, source)]
-    assert cards[1].pop("origin")["text"]["repository"] == user.params()["hub"]["text"]["repository"]
-    assert cards[0] == cards[1]
+        ours, theirs = (read_questions(questions_path(of.squad, part)) for of in (source, sample))
+        assert ours == theirs
+    for name in ("text", "sst2", "squad"):
+        card, theirs = (json.loads((getattr(of, name) / "card.json").read_text()) for of in (source, sample))
+        assert card.pop("origin")["repository"] == user.params()["hub"][name]["repository"]
+        assert card == theirs
 
-    before, asked = _bytes(source), len(hub.requests)
+    before, asked = _bytes(user.folder / "data"), len(hub.requests)
     user.stage("sources.hub")
     shutil.rmtree(tmp_path / "home/retrace")  # the rows; what was fetched is there still
     user.with_variables(HF_HUB_OFFLINE="1").stage("sources.hub")
-    assert (_bytes(source), len(hub.requests)) == (before, asked)
+    assert (_bytes(user.folder / "data"), len(hub.requests)) == (before, asked)
 
 
 def test_a_task_has_the_data_sets_classes(user: Project) -> None:
     _fetch(user)
-    source = user.folder / "data/hub"
-    assert read_classes(source, "reviews") == ("negative", "positive")
-    assert len(read_examples(source, "reviews", "train")) == 60
+    folder = user.folder / "data/classification/reviews"
+    assert read_classes(folder) == ("negative", "positive")
+    assert len(read_examples(folder, "train")) == 60
     user.set("hub.classification.reviews.classes", ["bad", "good"])
     _fetch(user)
-    assert read_classes(source, "reviews") == ("bad", "good")
+    assert read_classes(folder) == ("bad", "good")
 
 
 def test_streaming_reads_the_first_rows_without_keeping_files(user: Project, tmp_path: Path) -> None:
-    key, source = "hub.classification.reviews", user.folder / "data/hub"
+    key, folder = "hub.classification.reviews", user.folder / "data/classification/reviews"
     user.set(f"{key}.stream", 7)
     _fetch(user)
-    assert len(read_examples(source, "reviews", "train")) == 7
+    assert len(read_examples(folder, "train")) == 7
     assert not list((tmp_path / "home").rglob("*.parquet"))
     user.set_all({f"{key}.stream": None, f"{key}.train": "train[:30]", f"{key}.dev": None, f"{key}.split": 0.8})
     _fetch(user)  # a part of a split, and dev drawn from it
-    assert [len(read_examples(source, "reviews", part)) for part in ("train", "dev")] == [24, 6]
+    assert [len(read_examples(folder, part)) for part in ("train", "dev")] == [24, 6]
 
 
 def test_the_card_says_the_licence(user: Project, hub: LocalHub) -> None:
@@ -96,8 +100,9 @@ def test_the_card_says_the_licence(user: Project, hub: LocalHub) -> None:
     for stream in (None, 1000):
         user.set("hub.text.stream", stream)
         user.stage("sources.hub")
-        origin = json.loads((user.folder / "data/hub/card.json").read_text())["origin"]
-        assert (origin["text"]["licence"], origin["squad"]["licence"]) == ("cc-by-sa-3.0, gfdl", None)
+        cards = [user.folder / "data" / name / "card.json" for name in ("text", "question_answering/squad")]
+        licences = [json.loads(card.read_text())["origin"]["licence"] for card in cards]
+        assert licences == ["cc-by-sa-3.0, gfdl", None]
 
 
 @pytest.mark.parametrize(

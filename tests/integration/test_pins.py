@@ -25,7 +25,9 @@ PRESETS = [read_preset(path) for path in (ROOT / "data/params.yaml", *sorted(ROO
 
 def _read_datasets(hubs: list[dict[str, Any]], folder: str) -> list[dict[str, Any]]:
     """Write the parts of each `hub` of a params.yaml, and read its further tasks; what there is of each."""
-    from retrace.datasets.card import make_card
+    from retrace.datasets.card import examples_card, questions_card, text_card
+    from retrace.datasets.examples import read_task
+    from retrace.datasets.source import Source
     from retrace.hub.settings import HubClassificationParams, HubParams
     from retrace.hub.source import write_source
     from stages.sources.hub_classification import read_hub_task
@@ -34,9 +36,11 @@ def _read_datasets(hubs: list[dict[str, Any]], folder: str) -> list[dict[str, An
     for number, hub in enumerate(hubs):
         parts: dict[str, Any] = {}
         if "text" in hub:
-            write_source(Path(folder) / str(number), HubParams.read({"hub": hub}).hub)
-            parts = make_card(Path(folder) / str(number))
-            del parts["findings"]
+            source = Source.within(Path(folder) / str(number))
+            write_source(source, HubParams.read({"data": "hub", "hub": hub}).hub)
+            reviews = examples_card(read_task(source.sst2))
+            cards = {"text": text_card(source.text), "sst2": reviews, "squad": questions_card(source.squad)}
+            parts = {name: card["parts"] for name, card in cards.items()}
         for task in hub.get("classification") or {}:
             settings = HubClassificationParams.read({"hub": hub}, key=task).task
             data = read_hub_task(settings, f"hub.classification.{task}")
@@ -74,7 +78,7 @@ def test_every_data_set_is_there_in_config_splits_and_columns(hub: LocalHub, tmp
         if "text" in of:
             assert all(found["documents"] for found in parts["text"].values())
             for part in ("train", "dev"):
-                assert 0 < parts["sst2"][part]["favourable"] < parts["sst2"][part]["sentences"]
+                assert all(parts["sst2"][part]["classes"].values())
                 assert parts["squad"][part]["unanswerable"] < parts["squad"][part]["questions"]
     (news,) = (parts["ag_news"] for parts in found if "ag_news" in parts)
     assert news[0] == list(TOPICS)

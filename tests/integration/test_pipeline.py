@@ -137,6 +137,22 @@ def test_a_change_of_code_concerns_the_stages_that_reach_it(clone: Project) -> N
         file.unlink() if before is None else file.write_text(before)
 
 
+def test_a_change_of_data_concerns_the_stages_that_read_it(clone: Project) -> None:
+    """A corrected label reruns no question answering. `tokenize` may read all three, and then writes what it wrote."""
+    source, scored = "data/dvc.yaml:source", {"evaluate", "report"}
+    for path, stages in {
+        "data/text/wiki.test.tokens": {source, "tokenize", "perplexity-eval", "report"},
+        "data/classification/sst2/train.jsonl": {source, "tokenize", *(c for c in CELLS if "sst2" in c), *scored},
+        "data/question_answering/squad/dev.json": {source, "tokenize", *(c for c in CELLS if "squad" in c), *scored},
+    }.items():
+        file = clone.folder / path
+        before = file.read_text()
+        file.chmod(0o644)
+        file.write_text(f"{before}\n")
+        assert _changed(clone) == stages, path
+        file.write_text(before)
+
+
 def test_a_change_of_the_familys_code_concerns_what_reads_the_model(clone: Project) -> None:
     file = clone.folder / "retrace/families/modernbert.py"
     file.write_text(f"{file.read_text()}\n")
@@ -176,7 +192,7 @@ def test_adding_a_task_of_each_kind(clone: Project) -> None:
     own.mkdir(parents=True)
     (own / "all.csv").write_text("text,term,label\n" + "".join(f"text {i},term {i},{i % 3}\n" for i in range(30)))
     (clone.folder / "data/own/newsqa").mkdir()
-    shutil.copy(clone.folder / "data/sample/squad/train.json", clone.folder / "data/own/newsqa/all.json")
+    shutil.copy(clone.folder / "data/question_answering/squad/train.json", clone.folder / "data/own/newsqa/all.json")
     clone.set_all({
         "classification": {"topics": {"folder": "data/own/topics", "train": "all.csv", "split": 0.8, "pair": "term"}},
         "topics": {"lr": 0.001, "epochs": 1, "batch_size": 8, "max_length": 32},
@@ -216,7 +232,7 @@ def test_a_rerun_as_users_have_it_changes_no_metric(finished: Project, tmp_path:
 def test_a_name_in_the_settings_is_no_command(clone: Project) -> None:
     """`retrace check` refuses such names, but DVC does not ask it."""
     bad = "x; touch made $(touch made)"
-    task = {"folder": "data/sample/sst2", "train": "train.tsv", "dev": "dev.tsv", "text": "sentence", "label": "label"}
+    task = {"folder": "data/classification/sst2", "train": "train.jsonl", "dev": "dev.jsonl"}
     clone.set_all({
         "finetune.seeds": [bad], "checkpoints": {bad: {"family": "bert", "checkpoint": f"org/x@{'0' * 40}"}},
         "classification": {bad: task}, "question_answering": {bad: task}, "hub.classification": {bad: {}},
@@ -236,7 +252,7 @@ def test_the_running_text_is_where_the_counts_say(project: Project) -> None:
         project.stage(stage)
     tokenizer = load_tokenizer(project.folder / "models/tokenizer")
     stream = np.load(project.folder / "models/tokens/train.npy")
-    documents = list(read_documents(text_path(project.folder / "data/sample/text", "train")))
+    documents = list(read_documents(text_path(project.folder / "data/text", "train")))
     counts = read_json(project.folder / "models/tokens/counts.json")["train"]
     assert counts["documents"] > len(documents)
     begins = np.flatnonzero(stream == Vocabulary.of(tokenizer).begin)

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from scipy.special import softmax
 
-from retrace.core.paths import questions_path, sentences_path
-from retrace.datasets.examples import read_sentences
+from retrace.core.paths import questions_path
+from retrace.datasets.examples import read_examples
 from retrace.datasets.squad import read_questions
 from retrace.results.predictions import kept_epoch, read_epochs
 from tests.toy import Project
@@ -30,7 +30,7 @@ def kept(project: Project, task: str, kind: Any) -> pd.DataFrame:
 
 
 def test_labels_are_those_of_the_stage(finished: Project) -> None:
-    sentences = read_sentences(sentences_path(finished.folder / "data/sample", "dev"))
+    sentences = read_examples(finished.folder / "data/classification/sst2", "dev")
     found = predict(finished, "sst2", lines=[{"text": sentence.text} for sentence in sentences])
     rows = kept(finished, "sst2", "classification")
     expected = softmax(rows[["logit_0", "logit_1"]].to_numpy(), axis=1)
@@ -44,7 +44,7 @@ def test_a_text_on_the_command_line_is_no_json(finished: Project) -> None:
 
 
 def test_answers_are_those_of_the_stage_and_stand_where_they_say(finished: Project) -> None:
-    questions = read_questions(questions_path(finished.folder / "data/sample", "dev"))
+    questions = read_questions(questions_path(finished.folder / "data/question_answering/squad", "dev"))
     lines = [{"passage": question.context, "question": question.text} for question in questions]
     found = predict(finished, "squad", lines=lines)
     rows = kept(finished, "squad", "question_answering").set_index("id")

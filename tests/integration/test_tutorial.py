@@ -7,11 +7,14 @@ import subprocess
 import pytest
 from ruamel.yaml import YAML
 
+from retrace.core.files import SUMS
+from retrace.core.paths import CARD
+from retrace.datasets.examples import read_task
 from tests.toy import Project
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-OWN = {"wikitext-2": "text", "sst2": "sst2", "squad": "squad"}  # folder of data/own → folder of a data source
+OWN = {"wikitext-2": "text", "sst2": "classification/sst2", "squad": "question_answering/squad"}  # → in data
 
 
 def _quiet(project: Project, *command: str) -> str:
@@ -82,15 +85,16 @@ def test_a_queue_runs_beside_the_workspace(clone: Project) -> None:
 
 
 def test_own_data_is_tracked_with_dvc_and_goes_into_experiments(clone: Project) -> None:
-    sample, own = clone.folder / "data/sample", clone.folder / "data/own"
-    for name, part in OWN.items():
-        shutil.copytree(sample / part, own / name)
-    for part in ("train", "dev"):
+    data, own = clone.folder / "data", clone.folder / "data/own"
+    for name, of in OWN.items():
+        shutil.copytree(data / of, own / name, ignore=shutil.ignore_patterns(SUMS, CARD))
+    for part, examples in read_task(own / "sst2").parts.items():
+        rows = [f"{example.text}\t{example.label}\n" for example in examples]
+        (own / "sst2" / f"{part}.tsv").write_text("".join(["sentence\tlabel\n", *rows]))
         (own / "squad" / f"{part}.json").rename(own / "squad" / f"{part}-v2.0.json")
     _quiet(clone, "dvc", "add", *(f"data/own/{name}" for name in OWN))
     clone.commit("our own data")
-    # It has no data/files yet, of which DVC warns.
     clone.run("dvc", "exp", "run", "--temp", "--name", "own", "-S", "data=files")
     clone.run("dvc", "exp", "apply", "own")
-    assert (clone.folder / "data/files/card.json").is_file()
+    assert "stages.sources.files" in (clone.folder / "data/dvc.lock").read_text()
     assert "Data and pipelines are up to date." in _quiet(clone, "dvc", "status")

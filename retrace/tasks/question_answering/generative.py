@@ -82,8 +82,8 @@ class GenerativeTask(QuestionAnswering):
 
     head: Head = "language_model"
 
-    def __init__(self, name: str, source: Path, tokenizer: SubwordTokenizer, settings: AnswerSettings) -> None:
-        super().__init__(name, source, tokenizer, settings)
+    def __init__(self, folder: Path, tokenizer: SubwordTokenizer, settings: AnswerSettings) -> None:
+        super().__init__(folder, tokenizer, settings)
         vocabulary = Vocabulary.of(tokenizer)
         self._start, self._end = vocabulary.begin, vocabulary.end
         self._cues = [self._encoded(cue) for cue in (QUESTION, ANSWER)]
@@ -92,19 +92,19 @@ class GenerativeTask(QuestionAnswering):
         self._room = settings.max_length - settings.max_answer_length - sum(map(len, self._cues)) + added - 1
         if self._room < SHORTEST_PROMPT:
             raise InputError(
-                f"params.yaml: {name}.max_answer_length: {settings.max_answer_length} is not allowed; "
-                f"of {name}.max_length ({settings.max_length}) it leaves {max(0, self._room)} tokens to read, "
+                f"params.yaml: {self.name}.max_answer_length: {settings.max_answer_length} is not allowed; "
+                f"of {self.name}.max_length ({settings.max_length}) it leaves {max(0, self._room)} tokens to read, "
                 f"fewer than {SHORTEST_PROMPT}"
             )
 
     @classmethod
-    def read(cls, name: str, source: Path, base: Path, settings: AnswerSettings) -> Self:
+    def read(cls, folder: Path, base: Path, settings: AnswerSettings) -> Self:
         """The task for the model saved in `base`.
 
         Raises InputError where its family is not causal, or where there is no room to read.
         """
-        check_generative(read_config(base).model_type, name)
-        return super().read(name, source, base, settings)
+        check_generative(read_config(base).model_type, folder.name)
+        return super().read(folder, base, settings)
 
     def examples(self, part: str) -> list[Prompt]:
         """A prompt for each of the part's questions, in the order of the data.

@@ -55,23 +55,23 @@ class QuestionAnswering(Task[Any]):
 
     kind: Kind = "question_answering"
 
-    def __init__(self, name: str, source: Path, tokenizer: SubwordTokenizer, settings: AnswerSettings) -> None:
-        self.name, self._tokenizer, self._settings = name, tokenizer, settings
+    def __init__(self, folder: Path, tokenizer: SubwordTokenizer, settings: AnswerSettings) -> None:
+        self.name, self._tokenizer, self._settings = folder.name, tokenizer, settings
         self._pad = Vocabulary.of(tokenizer).pad
         # A language model generates, and match embeddings, which are below the body, are trained.
         self.reads = "tokens" if self.head == "spans" and not settings.question_match else None
-        self._questions = {part: read_questions(questions_path(source, part, name)) for part in splits_of(source, name)}
+        self._questions = {part: read_questions(questions_path(folder, part)) for part in splits_of(folder)}
         self.has_test = "test" in self._questions
         # Without unanswerable training questions a model does not learn to abstain.
         self.may_abstain = any(not question.answers for question in self._questions["train"])
 
     @classmethod
-    def read(cls, name: str, source: Path, base: Path, settings: AnswerSettings) -> Self:
-        """The task for the model saved in `base`.
+    def read(cls, folder: Path, base: Path, settings: AnswerSettings) -> Self:
+        """The task whose data is in `folder`, for the model saved in `base`.
 
         Raises InputError where its family cannot answer in this way, or the settings leave no room for the passage.
         """
-        return cls(name, source, load_tokenizer(base), settings)
+        return cls(folder, load_tokenizer(base), settings)
 
     @abstractmethod
     def encoded(self, questions: Sequence[Question]) -> list[Any]:

@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import yaml
 from datasets import ClassLabel, Dataset, Features, List, Value
 
-from retrace.core.paths import UNKNOWN, questions_path, running_text, sentences_path
-from retrace.datasets.examples import Example, read_sentences
+from retrace.core.paths import UNKNOWN, questions_path
+from retrace.datasets.examples import Example, read_examples
+from retrace.datasets.source import Source
 from retrace.datasets.squad import Question, read_questions
 from retrace.datasets.text import text_path
 from retrace.sample.corpus import SampleSettings, write_sample
@@ -54,16 +55,17 @@ Files = dict[str, bytes]
 def published_datasets() -> dict[str, Files]:
     """The files of each data set, by name."""
     with tempfile.TemporaryDirectory() as made:
-        write_sample(Path(made), SampleSettings(**SAMPLE))
-        return datasets_of(Path(made))
+        source = Source.within(Path(made))
+        write_sample(source, SampleSettings(**SAMPLE))
+        return datasets_of(source)
 
 
-def datasets_of(source: Path) -> dict[str, Files]:
-    """The same of any data source's folder."""
-    paths = {part: text_path(running_text(source), part) for part in ("train", "valid", "test")}
+def datasets_of(source: Source) -> dict[str, Files]:
+    """The same of any data source."""
+    paths = {part: text_path(source.text, part) for part in ("train", "valid", "test")}
     text = {part: io.StringIO(path.read_text(encoding="utf-8")).readlines() for part, path in paths.items()}
-    sentences = {part: read_sentences(sentences_path(source, part)) for part in ("train", "dev")}
-    questions = {part: read_questions(questions_path(source, part)) for part in ("train", "dev")}
+    sentences = {part: read_examples(source.sst2, part) for part in ("train", "dev")}
+    questions = {part: read_questions(questions_path(source.squad, part)) for part in ("train", "dev")}
     return {WIKITEXT: wikitext(text), GLUE: glue(sentences), SQUAD: squad(SQUAD, questions)}
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-from retrace.datasets.examples import read_sentences
+from retrace.datasets.examples import read_sentences, read_task
+from retrace.datasets.source import Source
 from retrace.sample.corpus import HELD_OUT, READ, SampleSettings, write_articles, write_sample
 from retrace.sample.language import ASPECTS, Style
 from retrace.sample.world import NameMaker, build_world, sizes_of
@@ -25,9 +26,12 @@ PURPOSES = {
 
 def write_stand_in(folder: Path) -> None:
     """Write every data set's folder."""
-    write_sample(folder, SIZE)
-    (folder / "text").rename(folder / "wikitext-2")
-    _write_squad(folder / "squad")
+    source = Source(folder / "wikitext-2", folder / "sst2", folder / "squad")
+    write_sample(source, SIZE)
+    for part, examples in read_task(source.sst2).parts.items():  # as GLUE gives them out
+        lines = ["sentence\tlabel", *(f"{example.text}\t{example.label}" for example in examples), ""]
+        (source.sst2 / f"{part}.tsv").write_text("\n".join(lines))
+    _write_squad(source.squad)
     names = NameMaker(random.Random("names of news"))
     _write_articles(folder, names, 3, {"ag-news": "train", "acl-arc": "train"})
     _write_articles(folder, names, 1, {"ag-news": "test", "acl-arc": "dev"})

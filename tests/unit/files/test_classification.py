@@ -16,11 +16,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from retrace.core.errors import InputError
-from retrace.datasets.examples import SST2, Example, read_classes, read_examples, write_task
+from retrace.datasets.card import examples_card
+from retrace.datasets.examples import Example, TaskData, read_classes, read_examples, write_task
 from retrace.datasets.splits import held_out_split
 from retrace.files.settings import ClassificationParams, ClassificationSettings, check_files
-from retrace.files.tasks import make_task_card, read_files
-from tests.toy import ROOT
+from retrace.files.tasks import read_files
 
 TOPICS = ("world", "sports", "business", "science")
 ROWS = pd.DataFrame({"title": ["One", "Two", "Three"], "body": ['a "quoted", text', "2nd", "3rd"], "label": [*"bac"]})
@@ -90,7 +90,7 @@ def test_labels_are_names_or_numbers(tmp_path: Path, labels, classes, names, num
 def test_numbers_from_1_to_the_last_name_are_counted_from_1(tmp_path: Path) -> None:
     data = _read(tmp_path, "f.jsonl", _jsonl_of(3, "4", 1, "sports"), classes=TOPICS)
     assert [example.label for example in data.parts["train"]] == [2, 3, 0, 1]
-    assert make_task_card(data)["findings"][0] == "labels are numbered from 1: 1 is world, 4 is science"
+    assert examples_card(data)["findings"][0] == "labels are numbered from 1: 1 is world, 4 is science"
 
 
 def test_whole_numbers_with_a_point_are_whole_numbers(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_split_by_row_divides_texts_that_one_by_text_keeps_together(tmp_path: 
     parts = [_read(tmp_path, "f.jsonl", rows, **settings, split_seed=seed).parts for seed in (1, 1, 2)]
     assert parts[0] == parts[1] != parts[2]
     data = [_read(tmp_path, "f.jsonl", rows, **settings, split_by=by) for by in ("text", "row")]
-    by_text, by_row = map(make_task_card, data)
+    by_text, by_row = map(examples_card, data)
     assert by_text["parts"]["dev"]["examples"] == by_row["parts"]["dev"]["examples"] == 6
     assert by_text["given_away"] == {"dev": 0}
     assert by_row["given_away"]["dev"] > 3
@@ -209,27 +209,22 @@ def test_a_split_keeps_every_item_once_and_in_order(size: int, share: float, see
 @given(st.lists(st.tuples(st.text(), st.none() | st.text(), st.integers(0, 1)), min_size=1))
 def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory, rows) -> None:
     data, examples = tmp_path_factory.mktemp("data"), [Example(*row) for row in rows]
-    write_task(data / "classification" / "own", ("naïve", "b"), {"train": examples})
-    assert read_classes(data / "sample", "own") == ("naïve", "b")
-    assert read_examples(data / "sample", "own", "train") == examples
+    write_task(data, TaskData(("naïve", "b"), {"train": examples}))
+    assert read_classes(data) == ("naïve", "b")
+    assert read_examples(data, "train") == examples
 
 
 def test_a_task_that_was_not_read(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"own/classes\.json: no such file; is own under 'classification'"):
-        read_classes(tmp_path / "sample", "own")
+        read_classes(tmp_path / "own")
 
 
 def test_the_card_counts_classes_and_shared_texts(tmp_path: Path) -> None:
     (tmp_path / "test.jsonl").write_text(_jsonl_of("x") * 2 + '{"text": "new", "label": "y"}\n')
-    card = make_task_card(_read(tmp_path, "f.jsonl", _jsonl_of(*"xyx"), classes=("x", "y", "z"), test="test.jsonl"))
+    card = examples_card(_read(tmp_path, "f.jsonl", _jsonl_of(*"xyx"), classes=("x", "y", "z"), test="test.jsonl"))
     assert card["parts"]["train"] == {"examples": 3, "classes": {"x": 2, "y": 1, "z": 0}}
     assert card["shared"] == {"dev in train": 3, "test in train": 2, "test in dev": 2}
     assert {"2 of 3 examples of test are in train too", "train has no example of z"} <= set(card["findings"])
-
-
-def test_the_folder_that_dvc_knows_of_sst2_has_its_classes() -> None:
-    folder = ROOT / "data" / "classification" / SST2
-    assert tuple(json.loads((folder / "classes.json").read_text())) == read_classes(ROOT / "data" / "sample", SST2)
 
 
 def test_a_value_that_python_cannot_hold_is_named(tmp_path: Path) -> None:

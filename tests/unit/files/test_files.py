@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from retrace.core.errors import InputError
-from retrace.core.paths import questions_path, sentences_path
+from retrace.core.paths import questions_path
 from retrace.datasets.examples import read_sentences
+from retrace.datasets.source import Source
 from retrace.datasets.text import Table
 from retrace.files.settings import ClassificationParams, FilesSettings
 from retrace.hub.settings import HubSentences
-from retrace.hub.source import write_sentences
+from retrace.hub.source import sentences_of
 
 TASKS = {name: {"folder": f"data/own/{name}", "train": "train", "dev": "dev"} for name in ("sst2", "squad")}
 
@@ -26,11 +27,12 @@ TASKS = {name: {"folder": f"data/own/{name}", "train": "train", "dev": "dev"} fo
     ],
 )
 def test_every_named_file_is_copied_as_its_split(named: dict[str, Any], expected: dict[str, str]) -> None:
-    for task, path in (("sst2", sentences_path), ("squad", questions_path)):
-        settings: Any = {"text": "data/own/text"} | TASKS | {task: TASKS[task] | named}
-        found = FilesSettings(**settings).chosen(Path("to"))
-        parts = {part: found[to] for part in ("train", "dev", "test") if (to := path(Path("to"), part)) in found}
-        assert parts == {part: Path("data/own") / task / name for part, name in expected.items()}
+    settings: Any = {"text": "data/own/text"} | TASKS | {"squad": TASKS["squad"] | named}
+    source = Source.within(Path("to"))
+    found = FilesSettings(**settings).copies(source)
+    paths = {part: questions_path(source.squad, part) for part in ("train", "dev", "test")}
+    parts = {part: found[path] for part, path in paths.items() if path in found}
+    assert parts == {part: Path("data/own/squad") / name for part, name in expected.items()}
 
 
 def test_a_test_set_without_labels_is_refused_in_one_line(tmp_path: Path) -> None:
@@ -40,7 +42,7 @@ def test_a_test_set_without_labels_is_refused_in_one_line(tmp_path: Path) -> Non
         read_sentences(path)
     rows = Table("glue test", [("glue test: row 1", {"sentence": "good", "label": -1})])
     with pytest.raises(InputError, match="glue test: row 1: label -1 is not allowed; expected 0 or 1; GLUE publishes"):
-        write_sentences(path, rows, HubSentences(repository=f"org/name@{'0' * 40}"))
+        sentences_of(rows, HubSentences(repository=f"org/name@{'0' * 40}"))
 
 
 def test_a_folder_that_leads_out_of_the_watched_one_is_not_in_it() -> None:

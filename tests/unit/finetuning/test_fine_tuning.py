@@ -27,10 +27,9 @@ SETTINGS = FineTuneSettings(lr=0.005, epochs=3, batch_size=8, max_length=32)
 
 @pytest.fixture
 def task(tmp_path: Path) -> Classification:
-    rows = ["sentence\tlabel"]
-    rows += [f"the {noun} was {word}\t{label}" for noun in ("ale", "hall", "river", "town", "year")
+    rows = [f"the {noun} was {word}\t{label}" for noun in ("ale", "hall", "river", "town", "year")
              for word, label in (("charming", 1), ("stale", 0), ("full", 1), ("the guild of stale", 0))]  # fmt: skip
-    return Classification("sst2", tiny_sentences(tmp_path, rows), TOKENIZER, 32)
+    return Classification(tiny_sentences(tmp_path, rows), TOKENIZER, 32)
 
 
 def _model() -> torch.nn.Module:
@@ -89,8 +88,7 @@ def test_a_validation_loss_of_nan_ends_the_run(task: Classification, tmp_path: P
 @pytest.mark.parametrize(("precision", "stored"), [("bf16", torch.bfloat16), ("fp32", torch.float32)])
 def test_only_the_body_is_stored_in_bf16(here: Path, monkeypatch, precision: Precision, stored: torch.dtype) -> None:
     tiny_pretrained(Path("models/pretrained"))
-    tiny_sentences(Path("data"), ["sentence\tlabel", "the ale was stale\t0", "the songs were charming\t1"])
-    Path("data/source").rename("data/sample")
+    tiny_sentences(Path("data"), ["the ale was stale\t0", "the songs were charming\t1"])
     found: dict[str, torch.dtype] = {}
 
     def spy(task: Any, model: torch.nn.Module, *rest: Any) -> Any:

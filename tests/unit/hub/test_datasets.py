@@ -10,7 +10,6 @@ import pytest
 from huggingface_hub import constants
 
 from retrace.core.errors import InputError
-from retrace.core.paths import running_text
 from retrace.datasets.text import read_documents, text_path
 from retrace.hub.datasets import INFO, licence, open_split
 from retrace.hub.settings import HubDataset, HubText
@@ -61,7 +60,7 @@ def test_parts_of_splits() -> None:
 def test_a_line_of_a_document_that_looks_like_a_title_begins_no_article(kept: Path, tmp_path: Path) -> None:
     _write(kept / "name-test.arrow", ["one\n = Two = \n\nthree", "four", "five"], [0, 0, 0])
     write_running_text(tmp_path, HubText(**SOURCE.model_dump(), valid="test", text="word"))
-    documents = read_documents(text_path(running_text(tmp_path), "test"))
+    documents = read_documents(text_path(tmp_path, "test"))
     assert list(documents) == ["one\n= Two =\nthree", "four", "five"]
 
 

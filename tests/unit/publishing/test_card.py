@@ -305,7 +305,8 @@ def test_data_is_named_by_where_it_is_from(params) -> None:
     assert Trained(FULL, params).origins[1].licence is None
     params["data"] = "hub"
     origin = {"repository": f"org/x@{COMMIT}", "config": "c", "licence": "mit"}
-    write_json(Path("data/hub/card.json"), {"origin": {"text": origin, "sst2": origin}})
+    for folder in ("text", "classification/sst2"):
+        write_json(Path("data", folder, "card.json"), {"origin": origin})
     params["hub"]["sst2"] |= {"repository": f"org/x@{COMMIT}", "dev": None, "split": 0.8}
     text, sst2 = Trained(FULL, params).origins
     assert (text.title, text.split) == ("WikiText", "validation")

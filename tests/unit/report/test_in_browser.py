@@ -1,11 +1,13 @@
 """The page in a real browser: Debian's Chromium, driven by Playwright."""
 
+import itertools
 import json
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 
 from retrace.core.files import write_json, write_text
 from retrace.core.settings import read_yaml
+from retrace.datasets.examples import read_task, write_task
 from retrace.evaluation.records import DETAILS, Details
 from retrace.report.names import baseline_name, method_name
 from retrace.results.predictions import PREDICTIONS, write_predictions
@@ -250,12 +253,12 @@ def test_the_theme_is_chosen_and_what_is_folded_opens_in_print(project: Path, sh
 
 def test_hostile_rows_are_text(tmp_path: Path, show: Any) -> None:
     make_project(tmp_path, reviews=20, questions=20, methods=("full", "scratch"), seeds=(1,))  # all are printed
-    sentences = tmp_path / "data/sample/sst2/dev.tsv"
-    rows = sentences.read_text().split("\n")
-    for place, text in enumerate(HOSTILE, 1):
-        rows[place] = f"{text}\t{rows[place][-1]}"
-    sentences.write_text("\n".join(rows))
-    squad = tmp_path / "data/sample/squad/dev.json"
+    folder = tmp_path / "data/classification/sst2"
+    reviews = read_task(folder)
+    texts = itertools.chain(HOSTILE, (row.text for row in reviews.parts["dev"][len(HOSTILE) :]))
+    rows = [replace(row, text=text) for row, text in zip(reviews.parts["dev"], texts, strict=True)]
+    write_task(folder, replace(reviews, parts={**reviews.parts, "dev": rows}))
+    squad = tmp_path / "data/question_answering/squad/dev.json"
     document = json.loads(squad.read_text())
     paragraph = document["data"][0]["paragraphs"][0]
     paragraph["context"] += "".join(HOSTILE)

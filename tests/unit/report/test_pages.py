@@ -170,17 +170,23 @@ def test_the_first_flags_are_printed_and_the_rest_counted() -> None:
     assert lines(most + 97) == [f"flags: {most + 97}", *first, "  97 more in the report"]
 
 
-def test_the_data_page_has_the_cards_of_further_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_data_page_has_the_cards_of_running_text_and_listed_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    sst2 = {"train": {"sentences": 1200}, "shared_between_splits": 0}
-    card = {"text": {}, "sst2": sst2, "squad": {}, "findings": [], "origin": {"sst2": {"config": "sst2"}}}
+    sst2 = {"parts": {"train": {"examples": 1200}}, "shared": {"dev in train": 0}, "findings": [], "origin": {}}
     parts = {"dev": {"examples": 1500, "classes": {"examples": 900, "world_news": 600}}}
-    write_json(Path("data/classification/news/card.json"), {"parts": parts, "findings": ["dev is odd"]})
+    news = {"parts": parts, "findings": ["dev is odd"]}
+    text = {"parts": {"train": {"documents": 9, "words": 68_735}}, "findings": ["it is short"]}
+    for name, card in (("classification/sst2", sst2), ("classification/news", news), ("text", text)):
+        write_json(Path("data", name, "card.json"), card)
     grid = {"tasks": ["sst2", "news"], "methods": ["full"], "squad_methods": [], "seeds": [1]}
-    page = as_markdown("T", [Section("S", [data_fold(card, {"finetune": grid})])])
-    assert "Note: news: dev is odd." in page
+    page = as_markdown("T", [Section("S", [data_fold({"finetune": grid})])])
+    assert "68,735 words of text; 2 findings" in page
+    assert all(f"Note: {finding}." in page for finding in ("text: it is short", "news: dev is odd"))
+    assert "68,735" not in as_markdown("T", [Section("S", [data_fold({"finetune": grid}, text=False)])])
     assert [line for line in page.split("\n") if "| sst2 |" in line or "| news |" in line] == [
-        "| sst2 | train | sentences | 1,200 |",
+        "| sst2 | train | examples | 1,200 |",
         "| news | dev | examples | 1,500 |",
         "| news | dev | examples | 900 |",  # a class of this name
         r"| news | dev | world\_news | 600 |",

@@ -31,7 +31,10 @@ BETTER = ", beyond the noise; no figure that models are judged by got worse"
 WITHIN_NOISE = "within noise: {} of {} figures differ, none that models are judged by beyond the noise"
 
 
-TRACKED = ("predictions", "data/sample", "reports/runs", "reports/scores.json", "reports/perplexity-documents.parquet")
+TRACKED = (
+    "predictions", "data/question_answering", "reports/runs", "reports/scores.json",
+    "reports/perplexity-documents.parquet",
+)  # fmt: skip
 
 
 class Repository:
@@ -244,10 +247,10 @@ def test_predictions_that_no_remote_gives_are_done_without(repository: Repositor
 def test_answers_to_questions_are_paired(repository: Repository) -> None:
     """Three of 60 questions are answered that were not, with the threshold between."""
     repository.ask()
-    Path("data/sample/squad").mkdir(parents=True)
+    Path("data/question_answering/squad").mkdir(parents=True)
     rows = [{"id": str(n), "question": "Who ?", "answers": [{"text": "Ada", "answer_start": 0}]} for n in range(60)]
     document = {"data": [{"title": "T", "paragraphs": [{"context": "Ada met Bob", "qas": rows}]}]}
-    write_json(Path("data/sample/squad/dev.json"), document)
+    write_json(Path("data/question_answering/squad/dev.json"), document)
 
     def answer(right: int) -> dict[str, Any]:
         said = {"epoch": 1, "text": "Ada", "start": 0, "score": 1.0}

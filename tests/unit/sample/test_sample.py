@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from retrace.core.paths import questions_path, running_text
+from retrace.core.paths import questions_path
 from retrace.core.settings import read_params
-from retrace.datasets.card import make_card
-from retrace.datasets.examples import read_examples
+from retrace.datasets.card import examples_card, questions_card
+from retrace.datasets.examples import read_examples, read_task
+from retrace.datasets.source import Source
 from retrace.datasets.squad import read_questions
 from retrace.datasets.text import PARTS, read_documents, text_path
 from retrace.evaluation.classification import ClassificationTask
@@ -24,17 +25,17 @@ from tests.toy import ROOT, SAMPLE
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Source:
     """The sample at the size that params.yaml has."""
-    folder = tmp_path_factory.mktemp("sample")
-    write_sample(folder, SampleParams.read(read_params(ROOT)).sample)
-    return folder
+    source = Source.within(tmp_path_factory.mktemp("sample"))
+    write_sample(source, SampleParams.read(read_params(ROOT)).sample)
+    return source
 
 
 def test_the_same_settings_give_the_same_bytes(tmp_path: Path) -> None:
     """On every machine; whoever changes the corpus on purpose changes the digest."""
-    write_sample(tmp_path, SampleSettings(**SAMPLE))
-    assert folder_digest(tmp_path) == "cdc2947ad45f"
+    write_sample(Source.within(tmp_path), SampleSettings(**SAMPLE))
+    assert folder_digest(tmp_path) == "6bdf617aa47a"
 
 
 def test_a_corpus_that_takes_more_names_than_there_are_is_refused() -> None:
@@ -44,8 +45,8 @@ def test_a_corpus_that_takes_more_names_than_there_are_is_refused() -> None:
         SampleSettings(articles=1953 * 18)
 
 
-def test_size_and_vocabulary(corpus: Path) -> None:
-    text = text_path(running_text(corpus), "train").read_text()
+def test_size_and_vocabulary(corpus: Source) -> None:
+    text = text_path(corpus.text, "train").read_text()
     words = Counter(re.findall(r"\w+", text.lower()))
     assert 300_000 < sum(words.values()) < 1_000_000
     assert len(words) > 1900
@@ -54,22 +55,22 @@ def test_size_and_vocabulary(corpus: Path) -> None:
     assert ranked[9] > 5 * ranked[99] > 25 * ranked[999]
 
 
-def test_the_official_readers_read_it(corpus: Path) -> None:
-    card = make_card(corpus)
-    assert card["sst2"]["train"]["sentences"] == 2 * card["sst2"]["train"]["favourable"]
-    assert card["sst2"]["shared_between_splits"] == card["squad"]["shared_between_splits"] == 0
-    for counts in (card["squad"]["train"], card["squad"]["dev"]):
+def test_the_official_readers_read_it(corpus: Source) -> None:
+    reviews, questions = examples_card(read_task(corpus.sst2)), questions_card(corpus.squad)
+    assert reviews["parts"]["train"]["classes"]["negative"] == reviews["parts"]["train"]["classes"]["positive"]
+    assert reviews["shared"] == questions["shared"] == {"dev in train": 0}
+    for counts in questions["parts"].values():
         assert counts["unanswerable"] / counts["questions"] == pytest.approx(1 / 3, abs=0.05)
 
 
-def test_splits_share_no_sentence(corpus: Path) -> None:
+def test_splits_share_no_sentence(corpus: Source) -> None:
     def sentences(part: str) -> set[str]:
-        documents = read_documents(text_path(running_text(corpus), part))
+        documents = read_documents(text_path(corpus.text, part))
         return {s.strip() for document in documents for s in document.split(" . ") if not s.startswith("=")}
 
     train, *held_out = map(sentences, PARTS)
     assert all(len(part) > 500 and not train & part for part in held_out)
-    asked = [read_questions(questions_path(corpus, part)) for part in ("train", "dev")]
+    asked = [read_questions(questions_path(corpus.squad, part)) for part in ("train", "dev")]
     contexts = [{s for question in part for s in question.context.split(". ")} for part in asked]
     assert not contexts[0] & contexts[1]
 
@@ -82,21 +83,21 @@ def test_splits_share_no_phrasing() -> None:
     assert len(QUESTIONS) == len(STATEMENTS)
 
 
-def test_rare_words_are_seldom_in_labels_and_often_in_the_encyclopedia(corpus: Path) -> None:
+def test_rare_words_are_seldom_in_labels_and_often_in_the_encyclopedia(corpus: Source) -> None:
     rare, adjectives = {*PRAISE[COMMON:], *BLAME[COMMON:]}, {*PRAISE, *BLAME}
 
     def share(texts: Iterable[str]) -> float:
         judged = [word for text in texts for word in text.split() if word in adjectives]
         return sum(word in rare for word in judged) / len(judged)
 
-    train, dev = (share(row.text for row in read_examples(corpus, "sst2", part)) for part in ("train", "dev"))
+    train, dev = (share(row.text for row in read_examples(corpus.sst2, part)) for part in ("train", "dev"))
     assert train < 0.1
     assert dev > 0.4
-    assert share(read_documents(text_path(running_text(corpus), "train"))) > 0.4
+    assert share(read_documents(text_path(corpus.text, "train"))) > 0.4
 
 
-def test_answers_and_plausible_answers_are_whole_words_where_they_start(corpus: Path) -> None:
-    document = json.loads(questions_path(corpus, "dev").read_text())
+def test_answers_and_plausible_answers_are_whole_words_where_they_start(corpus: Source) -> None:
+    document = json.loads(questions_path(corpus.squad, "dev").read_text())
     paragraphs = [paragraph for article in document["data"] for paragraph in article["paragraphs"]]
     asked = [(paragraph["context"], qa) for paragraph in paragraphs for qa in paragraph["qas"]]
     for context, qa in asked:
@@ -124,9 +125,9 @@ def test_no_subject_has_two_relations_with_one_kind_of_answer() -> None:
         assert len({relation.answer for relation in relations}) == len(relations)
 
 
-def test_a_bag_of_words_solves_neither_task(corpus: Path) -> None:
-    train, dev = (read_examples(corpus, "sst2", part) for part in ("train", "dev"))
+def test_a_bag_of_words_solves_neither_task(corpus: Source) -> None:
+    train, dev = (read_examples(corpus.sst2, part) for part in ("train", "dev"))
     task = ClassificationTask(("negative", "positive"), train, dev)
     assert Scoring(["accuracy"]).score(task.baselines["tfidf"])["accuracy"] < 0.75
-    for answers in QuestionAnsweringTask([], read_questions(questions_path(corpus, "dev"))).baselines.values():
+    for answers in QuestionAnsweringTask([], read_questions(questions_path(corpus.squad, "dev"))).baselines.values():
         assert Scoring(["squad_v2"]).score(answers)["f1"] < 40

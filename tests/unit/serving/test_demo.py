@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from retrace.core.errors import InputError
-from retrace.datasets.examples import Example, write_task
+from retrace.datasets.examples import Example, TaskData, write_task
 from retrace.serving.demo import Demo
 from stages import finetune_sst2
 from tests.tiny import tiny_pretrained, tiny_sentences
@@ -22,10 +22,10 @@ def test_a_task_of_two_texts_is_asked_where_there_are_two(here: Path, monkeypatc
     grid = {"finetune.squad_methods": [], "finetune.tasks": ["sst2", "pairs"]}
     project.set_all({**grid, "precision": "fp32", "sst2": settings, "pairs": settings})
     tiny_pretrained(Path("models/pretrained"))
-    lines = ["sentence\tlabel", "the ale was stale\t0", "the songs were charming\t1"]
-    tiny_sentences(Path("data"), lines).rename("data/sample")
+    lines = ["the ale was stale\t0", "the songs were charming\t1"]
+    tiny_sentences(Path("data"), lines)
     rows = [Example("the ale", "the hall", 0), Example("the songs", "the songs", 1)]
-    write_task(Path("data/classification/pairs"), ("other", "same"), {"train": rows, "dev": rows})
+    write_task(Path("data/classification/pairs"), TaskData(("other", "same"), {"train": rows, "dev": rows}))
     for task in ("sst2", "pairs"):
         monkeypatch.setattr(sys, "argv", ["finetune_sst2", "--task", task, "--method", "full", "--seed", "1"])
         finetune_sst2.main()

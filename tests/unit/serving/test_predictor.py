@@ -28,13 +28,13 @@ def test_generated_answers_are_those_of_the_stage(here: Path, monkeypatch: pytes
     changes = {f"squad.{name}": value for name, value in reading.items()}
     project.set_all({**changes, "finetune.seeds": [1, 2], "precision": "fp32"})
     tiny_pretrained(Path("models/pretrained"), "llama")
-    tiny_questions(Path("data"), GUILD, ASKED).rename("data/sample")
+    tiny_questions(Path("data"), GUILD, ASKED)
     monkeypatch.setattr(sys, "argv", ["finetune_squad", "--method", "full", "--seed", "1"])
     finetune_squad.main()
     rows = kept_epoch(read_epochs(Path("predictions/squad/full/1"), "question_answering")).rows
     decided = decided_answers(rows)
     assert sorted(map(bool, decided.values())) == [False, True, True, True], "it has learned when there is no answer"
-    questions = read_questions(Path("data/sample/squad/dev.json"))
+    questions = read_questions(Path("data/question_answering/squad/dev.json"))
     given = [{"passage": question.context, "question": question.text} for question in questions]
     predictor = Predictor("squad", "full", [1], project.params())
     found = predictor.answers(given)

@@ -7,9 +7,9 @@ import pytest
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_json, write_json
-from retrace.core.paths import has_test, questions_path, sentences_path
+from retrace.core.paths import examples_path, has_test, questions_path
 from retrace.core.settings import read_params
-from retrace.datasets.examples import Example, read_examples, write_task
+from retrace.datasets.examples import Example, TaskData, read_examples, write_task
 from retrace.evaluation.records import Details
 from retrace.finetuning.run import fine_tune, write_tuned
 from retrace.finetuning.settings import FineTuneSettings
@@ -25,6 +25,7 @@ from tests.tiny import tiny_config, tiny_device, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 SETTINGS = FineTuneSettings(lr=0.005, epochs=3, batch_size=8, max_length=32, max_train_examples=16)
+MOODS = Path("data/classification/moods")
 PREDICTED = Path("predictions/moods/full/1")
 WORDS = (("charming", 1), ("stale", 0), ("full", 1), ("the guild of stale", 0))
 
@@ -35,8 +36,7 @@ def _moods(*openings: str) -> list[Example]:
 
 TRAIN = _moods("the ale was", "the hall was", "the river was", "the town was", "the year was")
 DEV, TEST = _moods("the guild was", "the songs was", "the Thorndel was"), _moods("nobody doubts", "Ada Lund was")
-PARAMS = """data: files
-finetune: {tasks: [moods], methods: [full], squad_methods: [], seeds: [1]}
+PARAMS = """finetune: {tasks: [moods], methods: [full], squad_methods: [], seeds: [1]}
 metrics: {classification: [accuracy, f1], question_answering: [squad_v2], every_epoch: [accuracy, squad_v2],
           bootstrap_samples: 200, seed: 0}
 """
@@ -47,15 +47,15 @@ def source(here: Path) -> Path:
     """A project in whose data there is a task with three splits."""
     Path("params.yaml").write_text(PARAMS)
     write_moods({"train": TRAIN, "dev": DEV, "test": TEST})
-    return Path("data/files")
+    return MOODS
 
 
 def write_moods(parts: dict[str, list[Example]]) -> None:
-    write_task(Path("data/classification/moods"), ("bad", "good"), parts)
+    write_task(MOODS, TaskData(("bad", "good"), parts))
 
 
 def tune(source: Path, settings: FineTuneSettings = SETTINGS) -> None:
-    task = Classification("moods", source, TOKENIZER, 32)
+    task = Classification(source, TOKENIZER, 32)
     model = make_model("classifier", tiny_config("modernbert", TOKENIZER), 0, "eager")
     write_tuned(PREDICTED, fine_tune(task, model, settings, 1, tiny_device(), "t"))
 
@@ -97,7 +97,7 @@ def test_both_splits_are_scored_and_the_test_split_does_not_choose_the_epoch(sou
     assert "validation set, whose loss chose the epoch" in str(sections[0].blocks[1])
     assert "was not used to choose the epoch" in str(sections[1].blocks[1])
     assert [task.name for task in judged(tasks)] == ["moods-test"]
-    printed: Any = predictions_section(read_params(), source, tasks, first=2).blocks[-1]
+    printed: Any = predictions_section(read_params(), tasks, first=2).blocks[-1]
     assert printed.title == "moods, test set"
     (table,) = printed.blocks
     assert list(table.header) == ["№", "text", "right", "Full", "majority class", "tf-idf"]
@@ -136,17 +136,17 @@ def test_baselines_are_fitted_to_the_models_training_examples(source: Path) -> N
 
 
 def test_a_task_without_a_test_split_does_not_mention_one(source: Path) -> None:
-    Path("data/classification/moods/test.jsonl").unlink()
-    assert not has_test(source, "moods")
+    examples_path(source, "test").unlink()
+    assert not has_test(source)
     assert list(run(source)[0]) == ["moods"]
     written = {path.name for path in PREDICTED.iterdir()}
     assert written == {"predictions.parquet", "losses.json", "updates.json", "drawn.json", ".SHA256SUMS"}
     assert "test" not in str(sections_of()[0][0].blocks[:2])
 
 
-def test_official_tasks_have_test_splits_by_name(source: Path) -> None:
-    for task, path in (("sst2", sentences_path(source, "test")), ("squad", questions_path(source, "test"))):
-        assert not has_test(source, task)
+def test_tasks_of_both_kinds_have_test_splits(source: Path, tmp_path: Path) -> None:
+    for path in (examples_path(tmp_path / "sst2", "test"), questions_path(tmp_path / "squad", "test")):
+        assert not has_test(path.parent)
         write_json(path, {})
-        assert has_test(source, task)
-    assert [example.text for example in read_examples(source, "moods", "test")] == [example.text for example in TEST]
+        assert has_test(path.parent)
+    assert [example.text for example in read_examples(source, "test")] == [example.text for example in TEST]

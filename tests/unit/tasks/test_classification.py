@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from retrace.core.errors import InputError
-from retrace.datasets.examples import Example, write_task
+from retrace.datasets.examples import Example, TaskData, write_task
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import read_config, read_model
 from retrace.tasks.classification import Classification
@@ -17,14 +17,15 @@ SENTENCE = "although the ale was stale , the songs were charming and the hall wa
 
 @pytest.fixture
 def sst2(tmp_path: Path) -> Classification:
-    rows = ["sentence\tlabel", "the ale was stale\t0", "the songs were charming and the hall was full .\t1"]
-    return Classification("sst2", tiny_sentences(tmp_path, rows), tiny_tokenizer(), 8)
+    rows = ["the ale was stale\t0", "the songs were charming and the hall was full .\t1"]
+    return Classification(tiny_sentences(tmp_path, rows), tiny_tokenizer(), 8)
 
 
 def _pairs(data: Path, max_length: int = 64, segments: bool = True) -> Classification:
     examples = [Example(SENTENCE, pair, label) for pair, label in (("songs", 2), ("the stale ale", 0), ("hall", 1))]
-    write_task(data / "classification" / "aspects", NAMES, {"train": examples, "dev": examples})
-    return Classification("aspects", data / "source", tiny_tokenizer(), max_length, segments)
+    folder = data / "classification" / "aspects"
+    write_task(folder, TaskData(NAMES, {"train": examples, "dev": examples}))
+    return Classification(folder, tiny_tokenizer(), max_length, segments)
 
 
 def test_sentences_are_cut_and_padded(sst2: Classification) -> None:
@@ -42,7 +43,8 @@ def test_sentences_are_cut_and_padded(sst2: Classification) -> None:
 def test_a_length_without_room_is_refused(tmp_path: Path, name: str, most: int, least: int) -> None:
     """The tokenizer would cut nothing then."""
     _pairs(tmp_path)
-    tight, enough = (Classification(name, tmp_path / "source", tiny_tokenizer(), length) for length in (most, least))
+    folder = tmp_path / "classification" / name
+    tight, enough = (Classification(folder, tiny_tokenizer(), length) for length in (most, least))
     said = rf"params.yaml: {name}.max_length: {most} is not allowed; expected at least {least}, which hold a token"
     with pytest.raises(InputError, match=said):
         tight.examples("train")
@@ -91,7 +93,7 @@ def test_the_saved_model_says_how_texts_are_read(tmp_path: Path, family: str, to
     _pairs(tmp_path)
     base = tiny_pretrained(tmp_path / "pretrained", family)
     settings = FineTuneSettings(lr=1, epochs=1, batch_size=1, max_length=28)
-    task = Classification.read("aspects", tmp_path / "source", base, settings)
+    task = Classification.read(tmp_path / "classification/aspects", base, settings)
     batch = task.collate(task.examples("dev"))  # of several lengths
     assert batch.keys() - {"ids", "labels"} == told
     assert batch["ids"].shape == (3, 28)

@@ -166,7 +166,7 @@ def test_matches_are_graded_by_rarity() -> None:
 
 def _task(folder: Path, asked: dict[str, str], max_length: int, context: str = CONTEXT) -> ExtractiveTask:
     source, reading = tiny_questions(folder, context, asked), tiny_answers(max_length, doc_stride=8)
-    return ExtractiveTask("squad", source, TOKENIZER, reading)
+    return ExtractiveTask(source, TOKENIZER, reading)
 
 
 @pytest.mark.parametrize("unanswerable", [True, False])

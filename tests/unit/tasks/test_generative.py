@@ -27,7 +27,7 @@ BY_HEART = {"who founded it?": "Ada Lund", "when?": "1601", "was it full?": "", 
 
 def _task(folder: Path, asked: dict[str, str], context: str = GUILD, **settings: Any) -> GenerativeTask:
     reading = tiny_answers(64, answers="generative", max_answer_length=8).model_copy(update=settings)
-    return GenerativeTask("squad", tiny_questions(folder, context, asked), TOKENIZER, reading)
+    return GenerativeTask(tiny_questions(folder, context, asked), TOKENIZER, reading)
 
 
 def _tokens(text: str) -> list[int]:
@@ -136,7 +136,7 @@ def test_a_tiny_model_learns_questions_by_heart(tmp_path: Path) -> None:
 def test_a_masked_family_cannot_generate(tmp_path: Path) -> None:
     base, reading = tiny_pretrained(tmp_path, "bert"), tiny_answers(64, answers="generative")
     with pytest.raises(InputError, match=r"news.answers: generative is not allowed with family: bert; expected one of"):
-        GenerativeTask.read("news", tmp_path, base, reading)
+        GenerativeTask.read(tmp_path / "news", base, reading)
 
 
 def test_answers_that_leave_nothing_to_read_are_an_error(tmp_path: Path) -> None:

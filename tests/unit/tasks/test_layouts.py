@@ -41,8 +41,8 @@ def test_answers_are_marked_and_read_without_the_space_before(tmp_path: Path, na
 def test_texts_and_windows_are_what_transformers_makes_of_them(tmp_path: Path, name: str) -> None:
     folder = write_model(tmp_path / "model", name)
     tokenizer, theirs = load_tokenizer(folder), AutoTokenizer.from_pretrained(folder)
-    source = tiny_sentences(tmp_path, ["sentence\tlabel", f"{ASKED}\t1"])
-    (example,) = Classification("sst2", source, tokenizer, 64).examples("dev")
+    source = tiny_sentences(tmp_path, [f"{ASKED}\t1"])
+    (example,) = Classification(source, tokenizer, 64).examples("dev")
     assert example.ids == theirs(ASKED)["input_ids"]
     (window,), pair = window_questions("squad", tokenizer, [_question("1601")], 120, 10), theirs(ASKED, CONTEXT)
     assert window.ids.tolist() == pair["input_ids"]
@@ -54,7 +54,7 @@ def test_texts_and_windows_are_what_transformers_makes_of_them(tmp_path: Path, n
 def test_words_of_the_question_are_found_in_the_passage(tmp_path: Path, name: str) -> None:
     tokenizer = load_tokenizer(write_model(tmp_path / "model", name))
     source, settings = tiny_questions(tmp_path, CONTEXT, {ASKED: "Ada Lund"}), tiny_answers(120, question_match=True)
-    (window,) = ExtractiveTask("squad", source, tokenizer, settings).examples("dev")
+    (window,) = ExtractiveTask(source, tokenizer, settings).examples("dev")
     spans = window.spans[(window.match >= COMMON) & (window.match <= RARE)]
     found = {CONTEXT[start:end].lower() for start, end in spans} - {""}  # a space may be a piece
     assert found
@@ -65,11 +65,11 @@ def test_words_of_the_question_are_found_in_the_passage(tmp_path: Path, name: st
 def test_llamas_prompts_and_answers_are_running_text(tmp_path: Path) -> None:
     tokenizer = load_tokenizer(write_model(tmp_path / "model", LLAMA))
     reading = tiny_answers(120, answers="generative", max_answer_length=12)
-    task = GenerativeTask("squad", tiny_questions(tmp_path, CONTEXT, {ASKED: "Ada Lund"}), tokenizer, reading)
+    task = GenerativeTask(tiny_questions(tmp_path, CONTEXT, {ASKED: "Ada Lund"}), tokenizer, reading)
     (example,) = task.examples("train")
     prompt = tokenizer.decode(example.ids.tolist(), skip_special_tokens=False)
     assert prompt == f"<|begin_of_text|>{CONTEXT} Question: {ASKED} Answer:"
     assert tokenizer.decode(example.answer, skip_special_tokens=False) == " Ada Lund<|end_of_text|>"
     long = tiny_questions(tmp_path / "long", CONTEXT * 5, {ASKED: "Ada Lund"})
-    (cut,) = GenerativeTask("squad", long, tokenizer, reading.model_copy(update={"max_length": 60})).examples("dev")
+    (cut,) = GenerativeTask(long, tokenizer, reading.model_copy(update={"max_length": 60})).examples("dev")
     assert len(cut.ids) + reading.max_answer_length == 60  # no token of room is left

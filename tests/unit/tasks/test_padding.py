@@ -23,10 +23,10 @@ def _started(name: str, folder: Path, family: str, attention: str) -> tuple[Task
     """A task, its model, and its examples, which are of several lengths."""
     config = tiny_config(family, TOKENIZER)
     if name == "squad":
-        task = ExtractiveTask("squad", tiny_questions(folder, CONTEXT, ASKED), TOKENIZER, tiny_answers(60))
+        task = ExtractiveTask(tiny_questions(folder, CONTEXT, ASKED), TOKENIZER, tiny_answers(60))
     else:
-        source, causal = tiny_sentences(folder, ["sentence\tlabel", *TEXTS]), objective_of(config) == "causal"
-        task = Classification("sst2", source, TOKENIZER, 32, takes_segments(config), causal)
+        source, causal = tiny_sentences(folder, [*TEXTS]), objective_of(config) == "causal"
+        task = Classification(source, TOKENIZER, 32, takes_segments(config), causal)
     body: Any = make_model(task.head, config, 0, attention, task.classes)
     return task, task.wrap(body), task.examples("dev")
 
