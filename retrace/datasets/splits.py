@@ -31,6 +31,9 @@ Words = tuple[str, ...]
 Key = tuple[Words, Words | None]
 Item = TypeVar("Item")
 
+UNSPACED = "\u3040-\u30ff\u3400-\u9fff"  # Japanese and Chinese, which have no spaces between words
+_WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]")
+
 
 class _HasText(Protocol):
     @property
@@ -38,9 +41,6 @@ class _HasText(Protocol):
 
 
 Row = TypeVar("Row", bound=_HasText)
-
-UNSPACED = "\u3040-\u30ff\u3400-\u9fff"  # Japanese and Chinese, which have no spaces between words
-_WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]")
 
 
 def words_of(text: str) -> Words:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from retrace.core.files import write_json
-from retrace.evaluation.records import Details, MethodDetails
+from retrace.evaluation.records import AnswerBreakdown, Details, MethodDetails
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report import summary, svg
 from retrace.report.blocks import Panels, Section
@@ -17,7 +17,7 @@ from retrace.report.page import as_html, as_markdown
 from retrace.report.pretraining import ABSENT, pretraining_section
 from retrace.report.results import Task, read_tasks
 from retrace.report.runs import data_fold, models_folds
-from retrace.report.tasks import task_panels, task_section
+from retrace.report.tasks import task_panels, task_section, thresholds
 from retrace.statistics.scales import CURVES, Comparison, Figure, Flags, Shortfall
 from tests.study import RUN, method_of
 
@@ -168,6 +168,30 @@ def test_the_first_flags_are_printed_and_the_rest_counted() -> None:
     assert [lines(0), lines(1)] == [["flags: none"], ["flags: 1", first[0]]]
     assert lines(most) == [f"flags: {most}", *first]
     assert lines(most + 97) == [f"flags: {most + 97}", *first, "  97 more in the report"]
+
+
+def test_the_best_threshold_is_marked_where_every_method_may_abstain() -> None:
+    """At 0 the methods score 60 and 50; the best of each is elsewhere, and is said to be optimistic."""
+    curves = {
+        "full": {"threshold": [-2.0, 0.0, 3.0], "f1": [40.0, 60.0, 71.26], "exact_match": [0.0, 0.0, 0.0]},
+        "scratch": {"threshold": [-2.0, 0.0, 3.0], "f1": [55.5, 50.0, 10.0], "exact_match": [0.0, 0.0, 0.0]},
+    }
+    counts = {"answered": 6.0, "answerable": 7, "questions": 10}
+    found = {name: AnswerBreakdown(**counts, threshold_curve=curve) for name, curve in curves.items()}
+    methods = {"full": method_of({"f1": 60.0}, {}, {}, {}), "scratch": method_of({"f1": 50.0}, {}, {}, {})}
+    of = {"headlines": ["f1"], "legend": {"f1": Figure("percent", "higher", "F1"), **CURVES}, "comparisons": [],
+          "baselines": {}, "methods": methods}  # fmt: skip
+    details = Details.from_json({"squad": of}).tasks["squad"]
+    task = Task("squad", "question_answering", details, {"full": 0, "scratch": 1})
+    (row,) = thresholds(task, found)
+    assert [(panel.value, panel.label) for panel in row.panels] == [
+        ("71.3", "Full: at best 71.3 at threshold 3.0"),
+        ("55.5", "Scratch: at best 55.5 at threshold −2.0"),
+    ]
+    assert "F1 by the threshold" in row.note
+    assert "optimistic" in row.note
+    found["scratch"] = found["scratch"].model_copy(update={"threshold_curve": {}})
+    assert thresholds(task, found) == [], "it never abstains"
 
 
 def test_the_data_page_has_the_cards_of_running_text_and_listed_tasks(
