@@ -69,10 +69,7 @@ def read_classes(folder: Path) -> tuple[str, ...]:
     """
     path = folder / CLASSES
     if not path.is_file():
-        raise InputError(
-            f"{path}: no such file; is {folder.name} under 'classification' or 'hub.classification' in {DATA_PARAMS}, "
-            "and has its stage run?"
-        )
+        raise InputError(f"{path}: no such file; run dvc repro; {DATA_PARAMS} defines every task but sst2")
     return tuple(read_json(path))
 
 

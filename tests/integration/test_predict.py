@@ -86,6 +86,10 @@ def test_what_cannot_be_answered_ends_in_a_line(finished: Project, arguments, li
 
 
 def test_what_is_not_there_is_said_before_a_model_is_loaded(project: Project) -> None:
+    assert "data/classification/sst2/classes.json: no such file; run dvc repro" in predict(
+        project, "sst2", lines=[], code=2
+    )
+    project.stage("sources.sample")
     assert "models/sst2/full/1: no such folder; run dvc repro" in predict(project, "sst2", lines=[], code=2)
     project.set("finetune.squad_methods", [])
     assert "error: task: 'squad' is not what params.yaml lists" in predict(project, "squad", lines=[], code=2)

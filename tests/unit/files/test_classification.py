@@ -215,7 +215,9 @@ def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory,
 
 
 def test_a_task_that_was_not_read(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"own/classes\.json: no such file; is own under 'classification'"):
+    with pytest.raises(
+        InputError, match=r"own/classes\.json: no such file; run dvc repro; data/params\.yaml defines every task but"
+    ):
         read_classes(tmp_path / "own")
 
 
