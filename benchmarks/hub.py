@@ -25,6 +25,12 @@ ROUNDS = 7
 PARTS = {"text": WIKITEXT, "sst2": GLUE, "squad": SQUAD}
 
 
+def fetch(project: Project, source: str) -> None:
+    """Run the stage of a data source."""
+    project.set("data", source)
+    project.stage(f"sources.{source}")
+
+
 def main() -> None:
     parser = plain_parser(__doc__)
     parser.add_argument("--project", type=Path, required=True)
@@ -34,11 +40,11 @@ def main() -> None:
         copy = copy_project(Path(made) / "project").with_variables(**hub.environment(Path(made) / "home"))
         copy.set_all({f"files.{name}": value for name, value in files.items()})
         shutil.copytree(project / "data/own", copy.folder / "data/own", dirs_exist_ok=True)
-        copy.stage("sources.files")
+        fetch(copy, "files")
         data = datasets_of(Source.within(copy.folder / "data"))
         pins = {name: hub.add("dataset", name, of) for name, of in data.items()}
         copy.set_all({f"hub.{part}.repository": f"{name}@{pins[name]}" for part, name in PARTS.items()})
-        sides = {source: partial(copy.stage, f"sources.{source}") for source in ("files", "hub")}
+        sides = {source: partial(fetch, copy, source) for source in ("files", "hub")}
         ((first,),) = seconds_in_turn({"hub": sides["hub"]}, 1).values()
         seconds = seconds_in_turn(sides, ROUNDS)
     medians = {source: round(statistics.median(times), 2) for source, times in seconds.items()}

@@ -14,7 +14,6 @@ from pathlib import Path
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import write_json
 from retrace.core.guard import guarded
-from retrace.core.paths import QUESTIONS, TASKS
 from retrace.core.settings import read_params
 from retrace.evaluation.records import DETAILS
 from retrace.perplexity.measures import PERPLEXITY_DETAILS
@@ -36,7 +35,7 @@ def main() -> None:
     parser.add_argument("--run", required=True, choices=("published", "small"))
     arguments = parser.parse_args()
     params, path = read_params(), arguments.published
-    inputs = [path, TASKS, QUESTIONS, PREDICTIONS, BASELINES, *study_inputs(params), DETAILS, PERPLEXITY_DETAILS]
+    inputs = [path, PREDICTIONS, BASELINES, *study_inputs(params), DETAILS, PERPLEXITY_DETAILS]
     with guarded("compare", [*inputs, REPORTS / "curves", REPORTS / "runs"], params):
         study, reports = read_published(path), Reports.read(params)
         is_small, tables = arguments.run == "small", compare_tables(study, reports)

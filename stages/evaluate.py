@@ -15,7 +15,7 @@ import pandas as pd
 from retrace.core.errors import InputError, exit_cleanly
 from retrace.core.files import STEADY_DIGITS, rounded, write_json, write_text
 from retrace.core.guard import guarded
-from retrace.core.paths import QUESTIONS, TASKS, has_test, on_test
+from retrace.core.paths import has_test, on_test
 from retrace.core.records import timed
 from retrace.evaluation.assessment import KINDS, MethodRun, Task, assess
 from retrace.evaluation.outcomes import Scoring
@@ -30,7 +30,8 @@ CURVES = Path("reports/curves/tasks")
 def main() -> None:
     params = EvaluateParams.read()
     settings, grid = params.metrics, params.finetune
-    with guarded("evaluate", [TASKS, QUESTIONS, PREDICTIONS], params.settings), timed("evaluate"):
+    data = [grid.data_of(task) for task in grid.all_tasks]
+    with guarded("evaluate", [*data, PREDICTIONS], params.settings), timed("evaluate"):
         tasks: dict[str, TaskDetails] = {}
         for name in grid.all_tasks:
             listed = getattr(settings, grid.kind_of(name))

@@ -114,7 +114,7 @@ def make_run(
 def _task(kind: str, folder: Path, causal: bool) -> Any:
     if kind == "classifier":
         rows = [f"{' '.join(text.split()[: 5 + number])}\t{number % 2}" for number, text in enumerate(TEXT[:8])]
-        return Classification(tiny_sentences(folder, [*rows]), TOKENIZER, 64, causal=causal)
+        return Classification(tiny_sentences(folder, rows), TOKENIZER, 64, causal=causal)
     asked = {f"who founded the guild {'of the town ' * number}?": "Ada Lund" for number in range(8)}
     data = tiny_questions(folder, TEXT[0], asked)
     if kind == "spans":

@@ -15,11 +15,11 @@ import pandas as pd
 from huggingface_hub import hf_hub_download
 
 from retrace.compute.device import open_device
-from retrace.core.paths import PRETRAINED, data_folder
+from retrace.core.paths import PRETRAINED
 from retrace.core.settings import build, read_params
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import Row, Task, predict
-from retrace.results.grid import PREDICTIONS
+from retrace.results.grid import PREDICTIONS, Grid
 from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.tasks.classification import Classification
 from retrace.tasks.question_answering.extractive import SpanModel
@@ -46,7 +46,7 @@ def predicted(model: Any, task_name: str) -> list[Row]:
     params = read_params()
     settings = build(AnswerSettings if task_name == "squad" else FineTuneSettings, params, task_name)
     kind = ANSWERING[settings.answers] if isinstance(settings, AnswerSettings) else Classification
-    task: Task[Any] = kind.read(data_folder(task_name), PRETRAINED, settings)
+    task: Task[Any] = kind.read(build(Grid, params, "finetune").data_of(task_name), PRETRAINED, settings)
     device = open_device(1, params["precision"])
     body = model.body if isinstance(model, SpanModel) else model
     body.set_attn_implementation(device.attention)

@@ -29,7 +29,7 @@ RETRACE = (sys.executable, "-m", "retrace.cli.main")
 OWN_DATA, REPORTS = Path("data/own"), Path("reports")
 NOT_COPIED = ("reports/", "studies/", "data/own/")  # made by runs; other studies'; linked
 PIPELINE, IGNORED, STAGES = Path("dvc.yaml"), Path(".dvcignore"), Path("studies/dvc.yaml")
-# Dependencies of the comparison that a study's own pipeline may lack; what it has in place of data is scored there.
+# Dependencies that a study's own pipeline may lack; the comparison then depends on the data that its `evaluate` lists.
 OPTIONAL = (
     "data/text", "data/classification", "data/question_answering", "models/pretrained",
     "reports/perplexity-details.json",
@@ -209,18 +209,26 @@ def _copy(source: Path, target: Path) -> None:
 
 def _write_stages(project: Path, study: Path, folder: Path) -> None:
     """Write the pipeline, the study's own or the project's, and the stage that compares figures."""
-    own, yaml, stages = study / PIPELINE, YAML(), io.StringIO()
-    written = yaml.load(project / STAGES)
+    own = study / PIPELINE
     if own.is_file():
         _copy(own, folder / PIPELINE)
-        of_own = {name: stage["deps"] for name, stage in yaml.load(own)["stages"].items()}
-        absent = {*OPTIONAL}.difference(*of_own.values())
-        deps = written["stages"]["compare"]["deps"]
-        scored = [dep for dep in of_own["evaluate"] if dep.startswith("data/") and dep not in deps]
-        deps[:] = scored + [dep for dep in deps if dep not in absent]
-    yaml.dump(written, stages)
-    write_text(folder / STAGES, stages.getvalue())
+        write_text(folder / STAGES, _comparing(own, project / STAGES))
+    else:
+        _copy(project / STAGES, folder / STAGES)
     write_text(folder / IGNORED, (project / IGNORED).read_text(encoding="utf-8") + f"!/{STUDIES}/\n")
+
+
+def _comparing(own: Path, stages: Path) -> str:
+    """The file of the stage that compares figures, for a study with a pipeline of its own."""
+    yaml, written = YAML(), io.StringIO()
+    of_own = {name: stage["deps"] for name, stage in yaml.load(own)["stages"].items()}
+    absent = {*OPTIONAL}.difference(*of_own.values())
+    found = yaml.load(stages)
+    deps = found["stages"]["compare"]["deps"]
+    scored = [dep for dep in of_own["evaluate"] if dep.startswith("data/") and dep not in deps]
+    deps[:] = scored + [dep for dep in deps if dep not in absent]
+    yaml.dump(found, written)
+    return written.getvalue()
 
 
 def _configure_dvc(project: Path, folder: Path) -> None:

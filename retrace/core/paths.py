@@ -40,13 +40,6 @@ def require_checkout(*names: Path | str, folder: Path = Path()) -> None:
             raise InputError(f"{path}: no such file or folder; run it in the folder of a checkout")
 
 
-def data_folder(name: str) -> Path:
-    """The folder of the data called `name`: of the running text, `text`, or of a task."""
-    if name == TEXT.name:
-        return TEXT
-    return QUESTIONS / name if (QUESTIONS / name).is_dir() else TASKS / name
-
-
 def questions_path(folder: Path, part: str) -> Path:
     """Questions of `train`, `dev` or `test`, in SQuAD's format, in the folder of their task."""
     return folder / f"{part}.json"

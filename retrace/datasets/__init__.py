@@ -1,1 +1,1 @@
-"""The official formats: running text, SST-2, SQuAD, further classification tasks; data cards."""
+"""What a data source writes, and its readers: running text, classification tasks, questions; data cards."""

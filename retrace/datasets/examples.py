@@ -76,7 +76,7 @@ def read_classes(folder: Path) -> tuple[str, ...]:
 def read_examples(folder: Path, part: str) -> list[Example]:
     """The examples of `train`, `dev` or, if the task has one, `test`, in the order of the file.
 
-    Raises FileNotFoundError where the file is missing.
+    Raises InputError where the file is missing.
     """
     return [Example(**json.loads(line)) for _, line in numbered_lines(examples_path(folder, part))]
 

@@ -9,12 +9,14 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder
 from retrace.core.guard import guarded
 from retrace.core.paths import DATA, QUESTIONS, TASKS, TEXT
 from retrace.core.records import SOURCES, timed
 from retrace.datasets.card import examples_card, questions_card, text_card, write_card
 from retrace.datasets.examples import read_task
+from retrace.datasets.settings import SourceParams
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,14 @@ class Source:
 
 
 @contextmanager
-def new_source(name: str, inputs: Collection[Path], settings: Mapping[str, Any]) -> Iterator[Source]:
-    """Yield the folders of a data source to fill, while guarding its inputs and settings; record the time taken."""
-    with guarded(name, inputs, settings), timed("source", folder=SOURCES), ExitStack() as stack:
+def new_source(name: str, params: SourceParams, inputs: Collection[Path] = ()) -> Iterator[Source]:
+    """Yield the folders of a data source to fill, while guarding its inputs and settings; record the time taken.
+
+    They replace what was there one after another, and only if all were filled: DVC runs a stage again that was killed
+    in between. Raises InputError where `data` chooses another source, whose folders these are.
+    """
+    if params.data != name:
+        raise InputError(f"params.yaml: data: {params.data} is not allowed here; expected {name}")
+    with guarded(name, inputs, params.settings), timed("source", folder=SOURCES), ExitStack() as stack:
         folders = astuple(Source.within(DATA))
         yield Source(*(stack.enter_context(atomic_folder(folder, summed=True)) for folder in folders))

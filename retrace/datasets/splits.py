@@ -235,7 +235,7 @@ def _chosen(groups: Sequence[Hashable], size: int, generator: random.Random) -> 
 
 
 def split_rows(rows: Mapping[str, Sequence[Row]], settings: SplitSettings, name: str) -> dict[str, Sequence[Row]]:
-    """The rows of train, dev and perhaps test; where there is a `split`, dev is all but that share of `train`.
+    """The rows of train, dev and perhaps test; where there is a `split`, train keeps that share and dev gets the rest.
 
     By text, the phrases of a sentence stay together. Raises InputError, calling the rows `name`, where there are too
     few.

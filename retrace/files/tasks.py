@@ -36,10 +36,10 @@ def read_files(settings: ClassificationSettings, key: str) -> TaskData:
     Raises InputError naming the file and row of what is wrong.
     """
     tables = {part: Table(str(path), read_records(path, settings.format)) for part, path in settings.paths.items()}
-    return read_task(settings, key, tables)
+    return parse_task(settings, key, tables)
 
 
-def read_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) -> TaskData:
+def parse_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) -> TaskData:
     """Make examples of a task's tables, by part; `key` is its entry in data/params.yaml.
 
     Raises InputError naming the table and row of what is wrong.

@@ -13,7 +13,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
-from retrace.core.paths import CARD, PRETRAINED, checkpoint_facts, data_folder, on_test
+from retrace.core.paths import CARD, PRETRAINED, QUESTIONS, TASKS, TEXT, checkpoint_facts, on_test
 from retrace.core.records import RunRecord
 from retrace.core.settings import build, values_of
 from retrace.evaluation.assessment import SCRATCH
@@ -163,7 +163,7 @@ class Trained:
     @property
     def counts(self) -> Table:
         """The size of each split of the data."""
-        return counts_table({name: read_json(data_folder(name) / CARD) for name in self.data})
+        return counts_table({name: read_json(self._data_of(name) / CARD) for name in self.data})
 
     def training(self, commit: str) -> Table:
         """Run, versions and settings; settings by their keys in params.yaml."""
@@ -186,6 +186,11 @@ class Trained:
         """The data of its figures."""
         return self._origin(self.cell.task if self.cell else "text")
 
+    def _data_of(self, name: str) -> Path:
+        """The folder of the running text, of what `tokenizer.train_on` lists, or of the task."""
+        known = {"text": TEXT, "sst2": TASKS / "sst2", "squad": QUESTIONS / "squad"}
+        return known.get(name) or build(Grid, self.params, "finetune").data_of(name)
+
     def _origin(self, name: str) -> Origin:
         """Where data is from, and the split of it that is scored."""
         params, is_tested = self.params, self.is_tested and name != "text"
@@ -200,7 +205,7 @@ class Trained:
             return Origin(name, title, split=split, licence="Apache-2.0")
         else:
             settings = getattr(build(HubSettings, params, "hub"), name)
-            licence = read_json(data_folder(name) / CARD)["origin"]["licence"]
+            licence = read_json(self._data_of(name) / CARD)["origin"]["licence"]
         if isinstance(settings, HubText):
             split = settings.valid
         elif is_tested:

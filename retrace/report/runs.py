@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from retrace.core.files import read_json
-from retrace.core.paths import CARD, TEXT, data_folder
+from retrace.core.paths import CARD, TEXT
 from retrace.core.records import STAGES, Origin, RunRecord, StageRecord
 from retrace.core.settings import DATA_KEYS, Params, build
 from retrace.report import svg
@@ -36,8 +36,9 @@ class ReportParams(Params):
 
 def data_fold(params: Mapping[str, Any], text: bool = True) -> Fold:
     """Counts of every split, and findings such as texts that two splits share; `text`: of the running text too."""
-    names = (*([TEXT.name] if text else []), *build(Grid, params, "finetune").all_tasks)
-    cards = {name: read_json(data_folder(name) / CARD) for name in names}
+    grid = build(Grid, params, "finetune")
+    folders = ({TEXT.name: TEXT} if text else {}) | {task: grid.data_of(task) for task in grid.all_tasks}
+    cards = {name: read_json(folder / CARD) for name, folder in folders.items()}
     findings = [f"{name}: {finding}" for name, card in cards.items() for finding in card["findings"]]
     gist = f"{cards[TEXT.name]['parts']['train']['words']:,} words of text; " if text else ""
     gist += f"{len(findings) or 'no'} finding{'s' if len(findings) != 1 else ''}"

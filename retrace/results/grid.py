@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from retrace.core.paths import DATA
+from retrace.core.paths import QUESTIONS, TASKS
 from retrace.core.settings import Section, Seed, require
 
 SQUAD = "squad"
@@ -84,7 +84,7 @@ class Grid(Section):
 
     def data_of(self, task: str) -> Path:
         """The folder of a task's data."""
-        return DATA / self.kind_of(task) / task
+        return (QUESTIONS if self.kind_of(task) == "question_answering" else TASKS) / task
 
     def methods_of(self, task: str) -> Names:
         """The methods that a task is fine-tuned with."""

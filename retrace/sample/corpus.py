@@ -1,4 +1,4 @@
-"""The embedded corpus: an encyclopedia of an invented country, reviews and questions, in the official formats.
+"""The embedded corpus: an encyclopedia of an invented country, reviews and questions.
 
 Three worlds, for training, validation and test, share no entity, and the held-out ones are worded in phrasings that
 training never uses. Each of many nouns occurs only rarely in the labelled questions, so a model that has read the

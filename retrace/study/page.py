@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from retrace.core.paths import PRETRAINED, TEXT, checkpoint_facts, named_checkpoint
+from retrace.core.settings import build
 from retrace.core.weights import parameters_by_module
 from retrace.evaluation.flags import figure_flags
 from retrace.report.blocks import NOTHING, Cell, Fold, Panels, Section, Table
@@ -13,6 +14,7 @@ from retrace.report.pretraining import perplexity_by_epoch, pretraining_section
 from retrace.report.results import Task, read_curve, read_tasks
 from retrace.report.runs import data_fold, models_folds, read_stages, settings_fold, time_fold
 from retrace.report.tasks import learning, task_section
+from retrace.results.grid import Grid
 from retrace.statistics.scales import SHARES, factor
 from retrace.study.comparison import Reports, pretrains
 from retrace.study.published import Cell as PublishedCell
@@ -156,7 +158,9 @@ def further_curves(task: Task) -> Iterator[Panels]:
 def study_inputs(params: Mapping[str, Any]) -> list[Path]:
     """The folders that the page is made from, besides reports and predictions."""
     named = [named_checkpoint(name) for name in params.get("checkpoints", {})]
-    return [*([TEXT, PRETRAINED] if pretrains(params) else []), *named]
+    grid = build(Grid, params, "finetune")
+    data = [grid.data_of(task) for task in grid.all_tasks]
+    return [*data, *([TEXT, PRETRAINED] if pretrains(params) else []), *named]
 
 
 def _models(params: Mapping[str, Any], reports: Reports) -> list[Fold]:

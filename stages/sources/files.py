@@ -27,7 +27,7 @@ def main() -> None:
     check_files(sentences, "files.sst2")
     check_files(questions, "files.squad")
     read = (text, Path(sentences.folder), Path(questions.folder))
-    with new_source("files", read, params.settings) as source, copied(settings.copies(source)):
+    with new_source("files", params, read) as source, copied(settings.copies(source)):
         found = {part: read_sentences(path) for part, path in sentences.paths.items()}
         write_task(source.sst2, TaskData(SENTIMENTS, split_rows(found, sentences, str(sentences.paths["train"]))))
         split_questions(questions_path(source.squad, "train"), questions_path(source.squad, "dev"), questions)

@@ -14,7 +14,7 @@ from retrace.hub.source import write_source
 
 def main() -> None:
     params = HubParams.read()
-    with new_source("hub", [], params.settings) as source:
+    with new_source("hub", params) as source:
         source.write_cards(write_source(source, params.hub))
 
 

@@ -12,8 +12,9 @@ from dataclasses import replace
 from retrace.core.errors import exit_cleanly
 from retrace.core.guard import guarded
 from retrace.core.settings import entry_name
+from retrace.datasets.examples import TaskData
 from retrace.datasets.text import Records
-from retrace.files.tasks import TaskData, read_task, write_task_source
+from retrace.files.tasks import parse_task, write_task_source
 from retrace.hub.datasets import open_split
 from retrace.hub.settings import HubClassificationParams, HubTaskSettings
 
@@ -40,7 +41,7 @@ def read_hub_task(settings: HubTaskSettings, key: str) -> TaskData:
         kept = tuple(name for name in known if name not in settings.drop)
         settings = settings.model_copy(update={"classes": kept})
         splits = {part: replace(of, records=_named(of.records, settings.label, known)) for part, of in splits.items()}
-    return read_task(settings, key, splits)
+    return parse_task(settings, key, splits)
 
 
 def _named(records: Records, column: str, names: tuple[str, ...]) -> Records:

@@ -10,7 +10,7 @@ from retrace.sample.corpus import SampleParams, write_sample
 
 def main() -> None:
     params = SampleParams.read()
-    with new_source("sample", [], params.settings) as source:
+    with new_source("sample", params) as source:
         write_sample(source, params.sample)
         source.write_cards()
 

@@ -39,7 +39,7 @@ runpy.run_module("stages.pretrain", run_name="__main__")
 def files(project: Project) -> Project:
     """Right files of the user's own, for `data: files`."""
     own = project.folder / "data/own"
-    project.set("files.text", "data/own/text")
+    project.set_all({"data": "files", "files.text": "data/own/text"})
     for part in ("train", "valid", "test"):
         write_text(own / f"text/wiki.{part}.tokens", " \n = Ada = \n \n Ada did it . \n")
     for part in ("train", "dev"):
@@ -80,13 +80,19 @@ def test_train_is_split_where_there_is_no_dev(files: Project) -> None:
     assert (len(train), len(dev), {*train, *dev}) == (16, 4, set(rows))
     train, held = ([of.id for of in read_questions(source.squad / f"{part}.json")] for part in ("train", "dev"))
     assert (len(train), len(held), len({*train, *held})) == (15, 5, 20)  # five on each passage
-    files.set("files.sst2.split_seed", 2)
+    write_text(own / "sst2/held.tsv", "sentence\tlabel\nheld out\t1\n")
+    files.set_all({"files.sst2.split_seed": 2, "files.sst2.test": "held.tsv"})
     files.stage("sources.files")
     assert read_examples(source.sst2, "dev") != dev
+    assert read_examples(source.sst2, "test") == [Example("held out", None, 1)]
 
 
 HALVED = {"files.sst2.dev": None, "files.sst2.split": 0.5}
 FINETUNE = "finetune_sst2 --seed 1 --method"
+OUTPUTS = (
+    "data/text", "data/classification/sst2", "data/classification/topics", "data/question_answering/squad",
+    "models/tokenizer", "models/sst2",
+)  # fmt: skip
 TOPICS = {"classification": {"topics": {"folder": "data/own/gone", "train": "t.csv", "split": 0.8}}}
 GONE = "'data/own/gone' is not a folder; put"
 
@@ -124,14 +130,7 @@ def test_what_is_wrong_is_one_line(files: Project, stage: str, settings, file: s
     done = files.stage(*stage.split(), code=2)
     assert done.stderr.startswith(f"error: {message}")
     assert done.stderr.count("\n") == 1
-    for output in (
-        "data/text",
-        "data/classification/sst2",
-        "data/classification/topics",
-        "models/tokenizer",
-        "models/sst2",
-    ):
-        assert not (files.folder / output).exists()
+    assert not any((files.folder / output).exists() for output in OUTPUTS)
     assert not list(files.folder.rglob(".*.partial"))
 
 
@@ -145,6 +144,7 @@ def test_a_full_disk_leaves_nothing(project: Project) -> None:
         done = project.run(sys.executable, "-c", LIMITED.format(size=size, module=module), code=2)
         assert re.fullmatch(r"error: .*File too large.*\n", done.stderr)
         assert not (project.folder / output).exists()
+        assert not (project.folder / "data/question_answering/squad").exists() or module != "sources.sample"
         assert not list((project.folder / output).parent.glob(".*"))
         project.stage(module)
 

@@ -52,6 +52,9 @@ def test_the_source_is_what_the_sample_is_and_is_fetched_once(user: Project, hub
     """Of the configs asked for, and no others: real cards list the large WikiText and GLUE's other tasks first."""
     user.stage("sources.sample")
     sample = Source.within(Path(shutil.copytree(user.folder / "data", tmp_path / "sample")))
+    said = user.stage("sources.hub", code=2).stderr
+    assert said == "error: params.yaml: data: sample is not allowed here; expected hub\n"
+    user.set("data", "hub")
     user.stage("sources.hub")
     fetched = {"/".join(seen.path.split("/")[-2:]) for seen in hub.requests if ".parquet" in seen.path}
     assert Counter(path.split("/")[0] for path in fetched) == {"wikitext-2-raw-v1": 3, "sst2": 3, "squad_v2": 2}
@@ -97,6 +100,7 @@ def test_the_card_says_the_licence(user: Project, hub: LocalHub) -> None:
     files = hub.files("dataset", SQUAD)
     card = files["README.md"].replace(b"license: cc-by-sa-4.0\n", b"", 1)
     user.set("hub.squad.repository", f"{SQUAD}@{hub.add('dataset', SQUAD, {**files, 'README.md': card})}")
+    user.set("data", "hub")
     for stream in (None, 1000):
         user.set("hub.text.stream", stream)
         user.stage("sources.hub")

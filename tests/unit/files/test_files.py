@@ -7,13 +7,14 @@ import pytest
 
 from retrace.core.errors import InputError
 from retrace.core.paths import questions_path
-from retrace.datasets.examples import read_sentences
+from retrace.datasets.examples import Example, read_sentences
 from retrace.datasets.source import Source
 from retrace.datasets.text import Table
 from retrace.files.settings import ClassificationParams, FilesSettings
 from retrace.hub.settings import HubSentences
 from retrace.hub.source import sentences_of
 
+HUB = HubSentences(repository=f"org/name@{'0' * 40}")
 TASKS = {name: {"folder": f"data/own/{name}", "train": "train", "dev": "dev"} for name in ("sst2", "squad")}
 
 
@@ -42,7 +43,17 @@ def test_a_test_set_without_labels_is_refused_in_one_line(tmp_path: Path) -> Non
         read_sentences(path)
     rows = Table("glue test", [("glue test: row 1", {"sentence": "good", "label": -1})])
     with pytest.raises(InputError, match="glue test: row 1: label -1 is not allowed; expected 0 or 1; GLUE publishes"):
-        sentences_of(rows, HubSentences(repository=f"org/name@{'0' * 40}"))
+        sentences_of(rows, HUB)
+
+
+def test_sentences_of_the_hub_are_one_line_each_and_none_is_empty() -> None:
+    """White space, a NUL among it, is read as spaces."""
+    rows = [("f: row 1", {"sentence": " good\n\x00 film\t", "label": 1})]
+    assert sentences_of(Table("f", rows), HUB) == [Example("good film", None, 1)]
+    with pytest.raises(InputError, match=r"^f: row 2: the sentence is empty$"):
+        sentences_of(Table("f", [*rows, ("f: row 2", {"sentence": " \x00", "label": 0})]), HUB)
+    with pytest.raises(InputError, match=r"^f: it contains no example$"):
+        sentences_of(Table("f", []), HUB)
 
 
 def test_a_folder_that_leads_out_of_the_watched_one_is_not_in_it() -> None:

@@ -37,7 +37,7 @@ def _task(name: str, folder: Path, **reading: Any) -> Task[Any]:
     if name == "sst2":
         rows = [f"the {noun}{' was' * tall} {word}\t{label}" for noun, tall in (("ale", 1), ("hall of the river", 4))
                 for word, label in (("stale", 0), ("full", 1), ("charming songs", 1)) for _ in range(2)]  # fmt: skip
-        return Classification(tiny_sentences(folder, [*rows]), TOKENIZER, 32)
+        return Classification(tiny_sentences(folder, rows), TOKENIZER, 32)
     kind = GenerativeTask if reading.pop("generates", False) else ExtractiveTask
     return kind(tiny_questions(folder, CONTEXT, ASKED), TOKENIZER, tiny_answers(60, **reading))
 

@@ -55,7 +55,7 @@ def test_size_and_vocabulary(corpus: Source) -> None:
     assert ranked[9] > 5 * ranked[99] > 25 * ranked[999]
 
 
-def test_the_official_readers_read_it(corpus: Source) -> None:
+def test_the_readers_read_it(corpus: Source) -> None:
     reviews, questions = examples_card(read_task(corpus.sst2)), questions_card(corpus.squad)
     assert reviews["parts"]["train"]["classes"]["negative"] == reviews["parts"]["train"]["classes"]["positive"]
     assert reviews["shared"] == questions["shared"] == {"dev in train": 0}
