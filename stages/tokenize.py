@@ -12,18 +12,10 @@ from itertools import chain
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
-from retrace.core.paths import (
-    CHECKPOINT,
-    QUESTIONS,
-    TASKS,
-    TEXT,
-    TOKENIZER,
-    TOKENS,
-    given_checkpoint,
-    questions_path,
-)
+from retrace.core.paths import CHECKPOINT, DATA, TOKENIZER, TOKENS, given_checkpoint, questions_path
 from retrace.core.records import timed
 from retrace.datasets.examples import read_examples
+from retrace.datasets.source import Source
 from retrace.datasets.splits import longest
 from retrace.datasets.squad import read_questions
 from retrace.datasets.text import PARTS, read_documents, text_path
@@ -31,13 +23,13 @@ from retrace.tokens.blocks import write_stream
 from retrace.tokens.settings import TokenizeParams, TokenizerSettings
 from retrace.tokens.tokenizer import copy_tokenizer, load_tokenizer, save_tokenizer, train_tokenizer
 
-SST2, SQUAD = TASKS / "sst2", QUESTIONS / "squad"
+SOURCE = Source.within(DATA)
 
 
 def main() -> None:
     params = TokenizeParams.read()
     settings = params.tokenizer
-    with guarded("tokenize", [TEXT, SST2, SQUAD, CHECKPOINT], params.settings), timed("tokenize"):
+    with guarded("tokenize", [SOURCE.text, SOURCE.sst2, SOURCE.squad, CHECKPOINT], params.settings), timed("tokenize"):
         model = given_checkpoint()
         with atomic_folder(TOKENIZER, summed=True) as folder:
             if model:
@@ -61,7 +53,7 @@ def main() -> None:
 
 def running(part: str) -> Iterator[str]:
     """The running text of a part, document by document."""
-    return read_documents(text_path(TEXT, part))
+    return read_documents(text_path(SOURCE.text, part))
 
 
 def training_texts(settings: TokenizerSettings) -> Iterator[Iterable[str]]:
@@ -69,9 +61,9 @@ def training_texts(settings: TokenizerSettings) -> Iterator[Iterable[str]]:
     if "text" in settings.train_on:
         yield running("train")
     if "squad" in settings.train_on:
-        yield dict.fromkeys(question.context for question in read_questions(questions_path(SQUAD, "train")))
+        yield dict.fromkeys(question.context for question in read_questions(questions_path(SOURCE.squad, "train")))
     if "sst2" in settings.train_on:
-        yield longest(sentence.text for sentence in read_examples(SST2, "train"))
+        yield longest(sentence.text for sentence in read_examples(SOURCE.sst2, "train"))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from retrace.core.settings import DATA_PARAMS, PARAMS, file_of
+from retrace.datasets.examples import read_task
 from tests import warm
 
 ROOT = Path(__file__).parents[1]
@@ -123,6 +124,13 @@ def copy_settings(folder: Path) -> Project:
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copyfile(ROOT / name, folder / name)
     return Project(folder)
+
+
+def write_glue(folder: Path) -> None:
+    """Write a task's examples, which lie in the folder, as GLUE gives out SST-2."""
+    for part, examples in read_task(folder).parts.items():
+        rows = [f"{example.text}\t{example.label}\n" for example in examples]
+        (folder / f"{part}.tsv").write_text("".join(["sentence\tlabel\n", *rows]))
 
 
 def holding(folder: Path, text: str) -> list[Path]:

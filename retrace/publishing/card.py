@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
-from retrace.core.paths import CARD, PRETRAINED, QUESTIONS, TASKS, TEXT, checkpoint_facts, on_test
+from retrace.core.paths import CARD, DATA, PRETRAINED, checkpoint_facts, on_test
 from retrace.core.records import RunRecord
 from retrace.core.settings import build, values_of
+from retrace.datasets.source import Source
 from retrace.evaluation.assessment import SCRATCH
 from retrace.evaluation.records import DETAILS, Details, MethodDetails, SeedDetails, TaskDetails
 from retrace.finetuning.method import read_method
@@ -188,7 +189,7 @@ class Trained:
 
     def _data_of(self, name: str) -> Path:
         """The folder of the running text, of what `tokenizer.train_on` lists, or of the task."""
-        known = {"text": TEXT, "sst2": TASKS / "sst2", "squad": QUESTIONS / "squad"}
+        known: dict[str, Path] = asdict(Source.within(DATA))
         return known.get(name) or build(Grid, self.params, "finetune").data_of(name)
 
     def _origin(self, name: str) -> Origin:

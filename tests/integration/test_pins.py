@@ -25,8 +25,8 @@ PRESETS = [read_preset(path) for path in (ROOT / "data/params.yaml", *sorted(ROO
 
 def _read_datasets(hubs: list[dict[str, Any]], folder: str) -> list[dict[str, Any]]:
     """Write the parts of each `hub` of a params.yaml, and read its further tasks; what there is of each."""
-    from retrace.datasets.card import examples_card, questions_card, text_card
-    from retrace.datasets.examples import read_task
+    from retrace.core.files import read_json
+    from retrace.core.paths import CARD
     from retrace.datasets.source import Source
     from retrace.hub.settings import HubClassificationParams, HubParams
     from retrace.hub.source import write_source
@@ -38,9 +38,8 @@ def _read_datasets(hubs: list[dict[str, Any]], folder: str) -> list[dict[str, An
         if "text" in hub:
             source = Source.within(Path(folder) / str(number))
             write_source(source, HubParams.read({"data": "hub", "hub": hub}).hub)
-            reviews = examples_card(read_task(source.sst2))
-            cards = {"text": text_card(source.text), "sst2": reviews, "squad": questions_card(source.squad)}
-            parts = {name: card["parts"] for name, card in cards.items()}
+            source.write_cards()
+            parts = {name: read_json(of / CARD)["parts"] for name, of in vars(source).items()}
         for task in hub.get("classification") or {}:
             settings = HubClassificationParams.read({"hub": hub}, key=task).task
             data = read_hub_task(settings, f"hub.classification.{task}")

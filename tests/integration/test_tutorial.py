@@ -9,8 +9,7 @@ from ruamel.yaml import YAML
 
 from retrace.core.files import SUMS
 from retrace.core.paths import CARD
-from retrace.datasets.examples import read_task
-from tests.toy import Project
+from tests.toy import Project, write_glue
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -88,9 +87,8 @@ def test_own_data_is_tracked_with_dvc_and_goes_into_experiments(clone: Project) 
     data, own = clone.folder / "data", clone.folder / "data/own"
     for name, of in OWN.items():
         shutil.copytree(data / of, own / name, ignore=shutil.ignore_patterns(SUMS, CARD))
-    for part, examples in read_task(own / "sst2").parts.items():
-        rows = [f"{example.text}\t{example.label}\n" for example in examples]
-        (own / "sst2" / f"{part}.tsv").write_text("".join(["sentence\tlabel\n", *rows]))
+    write_glue(own / "sst2")
+    for part in ("train", "dev"):
         (own / "squad" / f"{part}.json").rename(own / "squad" / f"{part}-v2.0.json")
     _quiet(clone, "dvc", "add", *(f"data/own/{name}" for name in OWN))
     clone.commit("our own data")

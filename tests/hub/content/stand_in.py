@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-from retrace.datasets.examples import read_sentences, read_task
+from retrace.datasets.examples import read_sentences
 from retrace.datasets.source import Source
 from retrace.sample.corpus import HELD_OUT, READ, SampleSettings, write_articles, write_sample
 from retrace.sample.language import ASPECTS, Style
 from retrace.sample.world import NameMaker, build_world, sizes_of
+from tests.toy import write_glue
 
 SIZE = SampleSettings(articles=600, reviews=1800, questioned=300, held_out_articles=100, held_out_reviews=400)
 TOPICS = {"town": 0, "event": 1, "guild": 2, "work": 3}  # of AG News: world, sports, business, science
@@ -28,9 +29,7 @@ def write_stand_in(folder: Path) -> None:
     """Write every data set's folder."""
     source = Source(folder / "wikitext-2", folder / "sst2", folder / "squad")
     write_sample(source, SIZE)
-    for part, examples in read_task(source.sst2).parts.items():  # as GLUE gives them out
-        lines = ["sentence\tlabel", *(f"{example.text}\t{example.label}" for example in examples), ""]
-        (source.sst2 / f"{part}.tsv").write_text("\n".join(lines))
+    write_glue(source.sst2)
     _write_squad(source.squad)
     names = NameMaker(random.Random("names of news"))
     _write_articles(folder, names, 3, {"ag-news": "train", "acl-arc": "train"})
