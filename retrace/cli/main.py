@@ -6,6 +6,7 @@ such a function has functions by name in SUBCOMMANDS, and its own docstring is t
 typer's context settings.
 """
 
+import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
@@ -90,12 +91,17 @@ def main() -> None:
 
 
 def _main() -> None:
-    help_text = "A language-model lab that is one cached pipeline."
+    commands = Commands(
+        name="retrace", help="A language-model lab that is one cached pipeline.", rich_markup_mode=None
+    )
     try:
-        Commands(name="retrace", help=help_text, rich_markup_mode=None).main(prog_name="retrace")
-    except SystemExit as end:  # raised by typer at the end of every command
-        if end.code:
-            raise
+        code = commands.main(sys.argv[1:] or ["--help"], prog_name="retrace", standalone_mode=False)
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "retrace"
+        raise InputError(f"{command}: {error.format_message().removesuffix('.')} (see {command} --help)") from None
+    if code:
+        sys.exit(code)
 
 
 if __name__ == "__main__":

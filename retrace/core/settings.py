@@ -187,6 +187,11 @@ def require(holds: bool, field: str, value: object, allowed: str) -> None:
         raise ValueError(f"{field}: {shown(value)} is not allowed; {allowed}")
 
 
+def require_each_once(field: str, listed: Collection[object]) -> None:
+    """Raise such an error where something is listed twice."""
+    require(len(set(listed)) == len(listed), field, listed, "expected each once")
+
+
 def require_one_of(allowed: Collection[str], name: str, key: str) -> None:
     """Raise InputError unless the name given under a key of the settings is allowed."""
     if name not in allowed:

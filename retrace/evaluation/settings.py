@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from retrace.core.settings import Params, Resamples, Section, Seed, require
+from retrace.core.settings import Params, Resamples, Section, Seed, require, require_each_once
 from retrace.results.grid import Grid
 
 Metrics = Annotated[tuple[str, ...], Field(min_length=1)]
@@ -36,6 +36,7 @@ class MetricSettings(Section):
         names = {field: metric_names(outcome) for field, outcome in KINDS.items()}
         names["every_epoch"] = [name for of in names.values() for name in of]
         for field, allowed in names.items():
+            require_each_once(field, getattr(self, field))
             for name in getattr(self, field):
                 require(name in allowed, field, name, f"expected one of {', '.join(allowed)}")
         for field in KINDS:

@@ -213,7 +213,8 @@ def mask_id(vocabulary: Vocabulary) -> int:
 def mask_blocks(blocks: Tensor, masking: Masking, vocabulary: Vocabulary, generator: torch.Generator) -> LabelledBatch:
     """Mask a share of each block's tokens, except special ones: blocks (B, T) → ids and labels (B, T)."""
     special = torch.isin(blocks, torch.tensor(vocabulary.special))
-    counts = ((blocks != vocabulary.pad).sum(1).double() * masking.rate).long().clamp(min=1)  # (B,)
+    exact = (blocks != vocabulary.pad).sum(1).double() * masking.rate  # (B,)
+    counts = (exact + 1e-6).long().clamp(min=1)  # 0.29 · 100 is 28.999… in binary
     chosen = _chosen(blocks, special, counts, masking, generator)
     labels = blocks.where(chosen, IGNORED)
     mask = mask_id(vocabulary)

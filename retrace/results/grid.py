@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from retrace.core.paths import QUESTIONS, TASKS
-from retrace.core.settings import Section, Seed, require
+from retrace.core.settings import Section, Seed, require, require_each_once
 
 SQUAD = "squad"
 Kind = Literal["classification", "question_answering"]  # of a task
@@ -53,7 +53,7 @@ class Grid(Section):
     @model_validator(mode="after")
     def _each_once(self) -> Self:
         for field, listed in self:
-            require(len(set(listed)) == len(listed), field, listed, "expected each once")
+            require_each_once(field, listed)
         require(bool(self.all_tasks), "tasks", (), "expected at least one task where there are no questions")
         both = sorted(set(self.tasks).intersection(self.questions))
         require(not both, "questions", both, "finetune.tasks has it too, and a task is of one kind")

@@ -41,6 +41,7 @@ HELD_OUT = {"people": 60, "towns": 24, "guilds": 45, "works": 45, "events": 26, 
 READ, LABELLED, ASKED = 0.7, 0.08, 0.5  # share of rare adjectives: encyclopedia, training labels, validation labels
 TOLD = 4  # facts in an article; others are left out
 DEEDS = 2  # at most, in an article on a person
+JUDGEMENTS = 2  # in any other article
 ASIDE_SHARE = 0.2
 UNANSWERABLE = 1 / 3  # of the questions
 PER_ARTICLE = 4  # questions
@@ -166,7 +167,7 @@ def _deeds(rng: random.Random, person: Entity, style: Style) -> list[str]:
 def _reception(rng: random.Random, entity: Entity, style: Style) -> list[str]:
     favourable = rng.random() < 0.5
     sentences = []
-    for _ in range(rng.randint(1, 2)):
+    for _ in range(JUDGEMENTS):
         judgement, _ = judge(rng, favourable, style.rare_share)
         end = rng.choice(PHRASES["good_ends" if favourable else "bad_ends"])
         sentences.append(_sentence(f"in {entity.title} {judgement} , {end}"))

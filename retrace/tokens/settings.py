@@ -1,11 +1,11 @@
 """How text becomes tokens."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from retrace.core.settings import Params, Section
+from retrace.core.settings import Params, Section, require_each_once
 
 SHORTEST_PAIR = 16  # tokens; shorter blocks or documents hold no two sentences
 
@@ -43,6 +43,11 @@ class TokenizerSettings(Section):
         default="bert",
         description="number special tokens as this model does; RoBERTa's numbering needs two more position embeddings",
     )
+
+    @model_validator(mode="after")
+    def _texts_once(self) -> Self:
+        require_each_once("train_on", self.train_on)
+        return self
 
     @property
     def special_tokens(self) -> tuple[str, ...]:

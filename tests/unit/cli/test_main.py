@@ -20,6 +20,23 @@ def test_an_unknown_command_is_one_line() -> None:
     assert refused("skore").startswith("error: retrace skore: no such command; expected one of check, ")
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("review --bse main", "retrace review: No such option: --bse (Possible options: --base, --brief)"),
+        ("predict", "retrace predict: Missing argument 'task'"),
+        ("study recrd", "retrace study: No such command 'recrd'. Did you mean 'record'?"),
+        ("--version", "retrace: No such option: --version"),
+    ],
+)
+def test_a_command_that_is_not_understood_is_one_line_that_says_where_help_is(command: str, said: str) -> None:
+    assert refused(*command.split()) == f"error: {said} (see {said.partition(':')[0]} --help)\n"
+
+
+def test_without_arguments_it_is_the_help() -> None:
+    assert retrace() == retrace("--help")
+
+
 QUICK = [
     ("stop", "nothing is running here", {"torch", "transformers", "pandas", "rich"}),
     ("check", "params.yaml, data/params.yaml: ok", {"torch", "transformers"}),

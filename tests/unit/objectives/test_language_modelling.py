@@ -69,6 +69,13 @@ def test_a_compiled_model_gets_few_numbers_of_targets() -> None:
     assert (batch.to(tiny_device()).at.shape, batch.to(tiny_device(), rounded=True).at.shape) == ((2, 6), (32,))
 
 
+@pytest.mark.parametrize(("rate", "masked"), [(0.29, 29), (0.3, 30), (0.299, 29), (0.001, 1)])
+def test_a_share_that_is_a_whole_number_of_tokens_is_not_one_less(rate: float, masked: int) -> None:
+    blocks, generator = torch.full((1, 100), 9), torch.Generator().manual_seed(1)
+    labels = mask_blocks(blocks, Masking(rate), Vocabulary.of(tiny_tokenizer()), generator).labels
+    assert (labels != IGNORED).sum() == masked
+
+
 def test_the_first_word_of_a_document_is_masked_as_often_as_others() -> None:
     """As of RoBERTa's tokens, where a word's first one begins with a space, but for the first word of a text."""
     blocks = torch.tensor([2, 7, 8, 9, 3])  # the first and the last are special

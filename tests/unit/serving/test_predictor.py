@@ -1,6 +1,7 @@
-"""Models that generate answers; tests/integration/test_predict.py has the others."""
+"""Ensembles and models that generate answers; tests/integration/test_predict.py has the others."""
 
 import io
+import json
 import sys
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from retrace.datasets.squad import read_questions
 from retrace.evaluation.outcomes import decided_answers
 from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.serving.predictor import Predictor
-from stages import finetune_squad
-from tests.tiny import tiny_pretrained, tiny_questions
+from stages import finetune_squad, finetune_sst2
+from tests.commands import retrace
+from tests.tiny import tiny_pretrained, tiny_questions, tiny_sentences
 from tests.toy import copy_settings
 
 GUILD = "The guild of weavers was founded by Ada Lund in the year 1601."
@@ -47,6 +49,26 @@ def test_generated_answers_are_those_of_the_stage(here: Path, monkeypatch: pytes
     assert [predictor.answers([row])[0]["answer"] for row in given] == [row["answer"] for row in found], "asked again"
     with pytest.raises(InputError, match="--ensemble: squad has models that generate answers"):
         Predictor("squad", "full", [1, 2], project.params())
+
+
+def test_an_ensemble_averages_the_probabilities_of_all_seeds(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = copy_settings(here)
+    settings = {**project.params()["sst2"], "epochs": 1, "max_length": 32}
+    project.set_all({"finetune.squad_methods": [], "finetune.seeds": [1, 2, 3], "precision": "fp32", "sst2": settings})
+    tiny_pretrained(Path("models/pretrained"))
+    tiny_sentences(Path("data"), ["the ale was stale\t0", "the songs were charming\t1"])
+    for seed in "123":
+        monkeypatch.setattr(sys, "argv", ["finetune_sst2", "--task", "sst2", "--method", "full", "--seed", seed])
+        finetune_sst2.main()
+
+    def positive(*options: str) -> float:
+        row = json.loads(retrace("predict", "sst2", "the ale was charming", *options).out)
+        return row["probability"] if row["label"] == "positive" else 1 - row["probability"]
+
+    alone = [positive("--seed", seed) for seed in "123"]
+    assert len(set(alone)) == 3
+    assert positive() == alone[0]
+    assert positive("--ensemble") == pytest.approx(sum(alone) / 3, abs=2e-6)
 
 
 @pytest.mark.parametrize("line", ["good\n", '{"text": "good"}\n'])
