@@ -151,10 +151,9 @@ def sentiment(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     from retrace.compute.device import open_device
     from retrace.core.paths import PRETRAINED, TASKS
     from retrace.tasks.classification import Classification
-    from retrace.tokens.tokenizer import load_tokenizer
 
     settings = limited("sst2", arguments.sentences)
-    task = Classification(TASKS / "sst2", load_tokenizer(PRETRAINED), settings.max_length)
+    task = Classification.read(TASKS / "sst2", PRETRAINED, settings)
     return task, settings, open_device(arguments.seed)
 
 
@@ -163,10 +162,9 @@ def reading(arguments: argparse.Namespace, **changed: object) -> tuple[Any, Any,
     from retrace.compute.device import open_device
     from retrace.core.paths import PRETRAINED, QUESTIONS
     from retrace.tasks.question_answering.extractive import ExtractiveTask
-    from retrace.tokens.tokenizer import load_tokenizer
 
     settings = limited("squad", arguments.windows).model_copy(update=changed)
-    task = ExtractiveTask(QUESTIONS / "squad", load_tokenizer(PRETRAINED), settings)
+    task = ExtractiveTask.read(QUESTIONS / "squad", PRETRAINED, settings)
     return task, settings, open_device(arguments.seed)
 
 

@@ -66,9 +66,9 @@ def main() -> None:
                 print(f"{part}: " + "  ".join(f"{name} {of:.2f}" for name, of in found.items() if of is not None))
         if device.is_main:
             report = measures.PerplexityReport(splits=splits)
-            write_json(measures.PERPLEXITY, rounded(report.headlines.to_json()))
-            write_json(measures.PERPLEXITY_DETAILS, rounded(report.to_json(), STEADY_DIGITS))
             measures.write_documents(every)
+            write_json(measures.PERPLEXITY_DETAILS, rounded(report.to_json(), STEADY_DIGITS))
+            write_json(measures.PERPLEXITY, rounded(report.headlines.to_json()))  # last, as git tracks it
 
 
 def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> tuple[np.ndarray, np.ndarray, measures.Sizes]:

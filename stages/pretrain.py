@@ -7,7 +7,6 @@ the peak learning rate. The validation perplexity is measured before training an
     python -m stages.pretrain
 """
 
-import math
 from pathlib import Path
 
 import pandas as pd
@@ -20,7 +19,7 @@ from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, FACTS, PRETRAINED, TOKENIZER, TOKENS, checkpoint_facts, given_checkpoint
 from retrace.models.heads import check_length
 from retrace.models.settings import with_family
-from retrace.pretraining.run import load, validation
+from retrace.pretraining.run import load, updates_in, validation
 from retrace.pretraining.settings import PretrainParams
 from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import copy_tokenizer, load_tokenizer
@@ -46,7 +45,7 @@ def main() -> None:
         model, objective = load(params, checkpoint, tokenizer, train_stream, device, running)
         measure = validation(params, tokenizer, valid_stream, model, device)
         checkpointer = Checkpointer("pretrain", digest(), device)
-        most = math.ceil(recipe.max_tokens / (recipe.batch_size * recipe.block_size)) if recipe.max_tokens else None
+        most = recipe.max_tokens and updates_in(recipe.max_tokens, objective)
         run = Run("pretrain", model, objective, device, recipe.optimizer, params.lr, recipe.epochs, most, checkpointer)
         speed = train(run, measure)
         weights = gather_weights(model)

@@ -24,10 +24,11 @@ from retrace.core.settings import (
     read_yaml,
     require_one_of,
     values_of,
+    with_data,
 )
 from retrace.evaluation.settings import EvaluateParams
 from retrace.files.settings import ClassificationParams, FilesParams, QuestionAnsweringParams, check_files
-from retrace.finetuning.settings import INPUT_LENGTHS, METHODS, PER_TASK, FineTuneParams, check_length, method_settings
+from retrace.finetuning.settings import INPUT_LENGTHS, METHODS, PER_TASK, FineTuneParams, check_room, method_settings
 from retrace.hub.pins import CheckpointParams, ModelParams, read_initial_checkpoint
 from retrace.hub.settings import HubClassificationParams, HubParams
 from retrace.models.settings import FAMILIES, check_family, check_pairs
@@ -121,12 +122,12 @@ def lock_fault() -> str | None:
             lock = read_object(LOCK)
             users = [*lock.get("write", {}).values(), *chain.from_iterable(lock.get("read", {}).values())]
             commands = {int(user["pid"]): user["cmd"] for user in users}
+            alive = list(filter(psutil.pid_exists, commands))  # DVC itself removes the entries of dead processes
         except FileNotFoundError:
             return None
-        except (InputError, AttributeError, KeyError, TypeError, ValueError):
+        except (InputError, AttributeError, KeyError, TypeError, ValueError, OverflowError):
             time.sleep(pause)
             continue
-        alive = list(filter(psutil.pid_exists, commands))  # DVC itself removes the entries of dead processes
         if not alive or any(map(_is_dvc, alive)):
             return None
         return f"{LOCK} names process {alive[0]} ({commands[alive[0]]}), which is another program by now"
@@ -153,7 +154,9 @@ def dvc_config() -> Any:
     try:
         return Config.from_cwd()
     except ConfigError as error:
-        raise InputError(f".dvc/config: {str(error).splitlines()[0]}") from None
+        raise InputError(
+            f"DVC's configuration (.dvc/config or .dvc/config.local): {str(error).splitlines()[0]}"
+        ) from None
 
 
 def mend_cache() -> None:
@@ -168,7 +171,7 @@ def mend_cache() -> None:
 
 def check_settings(params: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     """Raise InputError unless the stages accept the settings of params.yaml and data/params.yaml."""
-    settings = {**params, **data}
+    settings = with_data(params, data)
     values_of(settings, NAMED_BY_DVC)
     for stage, of in STAGES.items():
         if not any("{" in key for key in of.dvc_keys()) or stage == "report":
@@ -262,7 +265,7 @@ def _check_fine_tuning(settings: Mapping[str, Any], tasks: Mapping[str, str]) ->
             continue
         found = FineTuneParams.read(settings, task=task, method=grid.methods[0]).task
         if task != "sst2" and build(dict, settings, f"{tasks[task]}.{task}").get("pair") is not None:
-            check_length(task, found.max_length, SHORTEST_PAIR, "a token of each text")
+            check_room(f"{task}.max_length", found.max_length, SHORTEST_PAIR, "a token of each text")
     for task in grid.all_tasks:
         _check_models(settings, task, _bases(settings, grid.methods_of(task)))
 

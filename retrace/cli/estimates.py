@@ -3,6 +3,7 @@
 Modules that import torch are imported where they are used: that takes seconds, and --help does not need them.
 """
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,7 +14,7 @@ from retrace.core.errors import InputError
 from retrace.core.files import size
 from retrace.core.settings import PARAMS, Precision, build, read_params
 from retrace.finetuning.settings import FineTuneSettings
-from retrace.pretraining.settings import PretrainSettings
+from retrace.pretraining.settings import PretrainParams, PretrainSettings
 from retrace.report.runs import duration
 from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.training.settings import OptimizerSettings
@@ -137,7 +138,9 @@ def memory(
     kind, scored = HEADS[head], int(length * share)
     if isinstance(recipe, FineTuneSettings):
         kind, scored = head_of(recipe)
-    load = Load(batch, length, batch * scored, device.bf16, device.attention)
+    elif recipe and recipe.next_sentence:
+        kind = "pairs"
+    load = Load(batch, length, batch * min(scored, length), device.bf16, device.attention)
     dropout = getattr(recipe, "dropout", None)
     needed = update_needs(kind, named.config, load, optimizer, chosen.tune, dropout)
     formula = formula_memory(chosen, named.config, needed)
@@ -147,19 +150,21 @@ def memory(
     published = ("published", "no formula")
     if formula:
         published = (f"published: {formula[0]}", size(formula[1].at(batch, length)))
-    print_table((), [("", ""), *_memory_lines(needed), ("", ""), published])
+    print_table((), [("", ""), *_memory_lines(needed, head), ("", ""), published])
 
 
-def _memory_lines(needed: "Needs") -> Lines:
+def _memory_lines(needed: "Needs", head: str) -> Lines:
     """An update's memory by what it holds."""
-    return [
+    lines = [
         ("weights", size(needed.weights)),
         ("gradients", size(needed.gradients)),
         ("moments of the optimizer", size(needed.moments)),
         ("activations and temporary buffers, at the peak", size(needed.transient)),
         ("estimate", size(needed.peak)),
-        ("trained weights of the best epoch, in main memory, from the second epoch on", size(needed.gradients)),
     ]
+    if head != "lm":  # pretraining keeps the last epoch's
+        lines.append(("weights of the best epoch, in main memory, from the second epoch on", size(needed.gradients)))
+    return lines
 
 
 def plan(
@@ -185,15 +190,15 @@ def plan(
     from retrace.estimates.needs import STATES, TRAINED
 
     params, devices, teraflops = read_params(), devices or [1, 8, 64], teraflops or H200[fp32]
-    recipe = build(PretrainSettings, params, "pretrain")
+    recipe = PretrainParams.read(params).pretrain
     recipe = recipe.model_copy(update={"batch_size": batch or recipe.batch_size})
     config = _named(None).config
     blocks = {each: -(-recipe.batch_size // each) for each in devices}  # per step, on the device with the most
     needed = {count: pretraining_needs(config, recipe, count, not fp32, "sdpa") for count in {*blocks.values()}}
     first = needed[blocks[devices[0]]]
-    steps = tokens / recipe.batch_size / recipe.block_size
+    steps = math.ceil(tokens / recipe.batch_size / recipe.block_size)
     model = f"{config.model_type}: {first.parameters:,} parameters, {first.flops / 1e9:.3f} GFLOP a token"
-    print(f"{model}; blocks of {recipe.block_size} tokens, {recipe.batch_size} a step, {steps:,.0f} steps")
+    print(f"{model}; blocks of {recipe.block_size} tokens, {recipe.batch_size} a step, {steps:,} steps")
     precision = "fp32" if fp32 else "bf16"
     print(f"assumed: a peak of {teraflops:g} TFLOP/s per device in {precision}, {utilization:.0%} MFU")
     print(f"disk: {TRAINED} × {size(first.weights)} of weights, {STATES} × {size(first.checkpoint)} of checkpoints")

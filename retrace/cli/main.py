@@ -91,9 +91,7 @@ def main() -> None:
 
 
 def _main() -> None:
-    commands = Commands(
-        name="retrace", help="A language-model lab that is one cached pipeline.", rich_markup_mode=None
-    )
+    commands = Commands(name="retrace", help="A language-model lab that is one cached pipeline.", rich_markup_mode=None)
     try:
         code = commands.main(sys.argv[1:] or ["--help"], prog_name="retrace", standalone_mode=False)
     except typer.TyperException as error:

@@ -60,7 +60,7 @@ def publish(
     """
     if "/" not in repository or not REPOSITORY.fullmatch(repository):
         raise InputError(f"{repository!r} is not a repository; expected ORG/NAME")
-    address = Address(repository, revision, Pin.parse(base, "--base") if base else None)
+    address = Address(repository, revision, Pin.parse(base, "--base") if base is not None else None)
     params = read_params()
     cell = _cell(task, method, seed, params)
     tuning = read_tuning(cell, params) if cell else None

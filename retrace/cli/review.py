@@ -28,7 +28,7 @@ def review(
     Exit code 1 if a figure that models are judged by got worse beyond the noise and by more than the tolerance.
     """
     require_checkout()
-    name, what = (base, "") if base else default_base()
+    name, what = (base, "") if base is not None else default_base()
     commit = commit_of(name)
     shown = f"{commit[:10]}, {what}" if what else f"{name} ({commit[:10]})"
     found = compare(Revision(commit), Revision())

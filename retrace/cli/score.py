@@ -85,7 +85,10 @@ def classification(
     prediction: Annotated[str, typer.Option(metavar="COLUMN", help="of PREDICTIONS")] = "label",
     intervals: Intervals = False,
 ) -> None:
-    """Score classes, row by row, with scikit-learn; columns named like the classes hold their probabilities."""
+    """Score classes, row by row, with scikit-learn; columns named like the classes hold their probabilities.
+
+    Of two classes, precision, recall and f1 are those of the second: the larger number, or the last by the alphabet.
+    """
     right, given = read_rows(gold), read_rows(predictions)
     if len(right) != len(given):
         raise InputError(f"{predictions}: {len(given)} rows, but {gold} has {len(right)}")
@@ -93,7 +96,7 @@ def classification(
     predicted = [class_name(label_of(where, cells, prediction)) for where, cells in given]
     flags = _unknown_classes(labels, predicted, gold, predictions)
     classes, probabilities = class_order([*labels, *predicted]), None
-    columns = {class_name(column) for column in given[0][1]}
+    columns = {class_name(column) for _, cells in given for column in cells}
     without = [name for name in classes if name not in columns]
     if not without:
         classes, probabilities = probabilities_of(given, classes, prediction)

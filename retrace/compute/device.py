@@ -1,4 +1,4 @@
-"""The device that a stage runs on: threads, seeds, precision, the process group, and what is said if memory runs out.
+"""The device that a stage runs on: threads, seeds, precision, the process group, and the message when memory runs out.
 
 Accelerate finds the processes and their devices. Everything else is set here, so that the same params on the same
 machine give the same numbers.
@@ -127,7 +127,7 @@ class Device:
             if self.processes == 1 or not any(sign in str(error) for sign in GONE):
                 raise
             raise Interrupted(
-                f"process {self.rank} lost another process, which ended or hangs; run it again to resume"
+                f"process {self.rank} lost contact with another, which has ended or hangs; run it again to resume"
             ) from error
 
     @contextmanager

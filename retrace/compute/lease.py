@@ -32,7 +32,7 @@ def lease_gpus() -> None:
     Must be called before CUDA starts. `RETRACE_SHARE_GPUS=1` leaves all GPUs to everyone.
     """
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # nvidia-smi's; CUDA's own begins with the fastest
-    is_shared = os.environ.get(SHARED, "") not in ("", "0", "false")
+    is_shared = os.environ.get(SHARED, "").lower() not in ("", "0", "false", "no", "off")
     gpus = {} if _leases or is_shared else visible_gpus()
     names, uuids = list(gpus), list(gpus.values())
     rank, processes = int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))

@@ -59,7 +59,7 @@ class _Output(io.FileIO):
 
 
 def prepare_process() -> None:
-    """Have threads spin only briefly, and end a stage when it should; to be called before imports that take seconds."""
+    """Keep idle threads from spinning, and end a stage with its DVC; to be called before imports that take seconds."""
     # OpenMP's threads spin 300,000 times by default, which keeps a core from a process that has work for it. The
     # variable is read when PyTorch is imported.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
@@ -97,7 +97,7 @@ def exit_cleanly(main: Callable[[], None]) -> None:
         sys.exit(INTERRUPTED)
     except FileNotFoundError as error:
         if error.filename is None:  # safetensors raises it for every file that it cannot open
-            _fail(f"{str(error).rpartition(': ')[2]}: no such file, or not to be read")
+            _fail(f"{str(error).rpartition(': ')[2]}: no such file, or it cannot be read")
         _fail(f"{error.filename}: no such file or folder")
     except OSError as error:  # one without a file, such as a broken connection, is not for here
         is_full = error.errno in FULL

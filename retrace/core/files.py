@@ -170,9 +170,7 @@ def parse_json(text: str, path: Path, line: int = 1) -> Any:
         half = ascii(error.object[error.start])
         line += text.count("\n", 0, text.lower().find(half.strip("'")))
         raise InputError(f"{path}:{line}: {half} is an unpaired surrogate; save the file as UTF-8") from None
-    except InputError as error:
-        raise InputError(f"{path}:{line}: not json: {error}") from None
-    except (RecursionError, ValueError) as error:  # nested too deeply, or a number of too many digits
+    except (InputError, RecursionError, ValueError) as error:  # also nested too deeply, or a number of too many digits
         raise InputError(f"{path}:{line}: not json: {error}") from None
     return found
 
@@ -210,7 +208,7 @@ def size(count: int) -> str:
     """A number of bytes in KiB, MiB or GiB."""
     if count < 2**20:
         return f"{count / 2**10:.0f} KiB"
-    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
+    return f"{count / 2**30:,.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
 
 
 def _sums(folder: Path, digests: Mapping[str, str]) -> bytes:
@@ -224,6 +222,8 @@ def _named(path: Path, temporary: Path) -> Iterator[None]:
     """Turn whatever a library raises when the system refuses to write into an OSError that names the file."""
     try:
         yield
+    except InputError:
+        raise
     except Exception as error:
         if isinstance(error, OSError):
             number, file = error.errno, error.filename

@@ -119,7 +119,7 @@ def guarded(name: str, inputs: Collection[Path], settings: Mapping[str, Any]) ->
 
 @contextmanager
 def handled(handler: Callable[[int, FrameType | None], object], signals: Collection[int] = STOPPING) -> Iterator[None]:
-    """Let a function handle signals meanwhile; outside the main thread, which alone gets signals, do nothing."""
+    """Handle signals by a function in this context; nothing outside the main thread, the only one that gets signals."""
     is_main = threading.current_thread() is threading.main_thread()
     before = {number: signal.signal(number, handler) for number in (signals if is_main else ())}
     try:

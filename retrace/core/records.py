@@ -118,7 +118,7 @@ def find_origin(device: str | None = None) -> Origin:
         commit=try_git("rev-parse", "HEAD", folder=folder),
         clean=changes == "",
         date=datetime.now(UTC).date().isoformat(),
-        machine=device or f"{_processor()}, {os.cpu_count()} cores",
+        machine=device or f"{_processor()}, {len(os.sched_getaffinity(0))} cores",
         versions={"python": platform.python_version(), **{name: installed(name) for name in LIBRARIES}},
     )
 

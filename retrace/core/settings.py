@@ -92,7 +92,12 @@ def read_params(folder: Path = Path()) -> dict[str, Any]:
     """
     require_checkout(PARAMS, folder=folder)
     params = read_yaml(folder / PARAMS)
-    return params | (read_yaml(folder / DATA_PARAMS) if (folder / DATA_PARAMS).is_file() else {})
+    return with_data(params, read_yaml(folder / DATA_PARAMS) if (folder / DATA_PARAMS).is_file() else {})
+
+
+def with_data(params: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of both files; a key of params.yaml in data/params.yaml does not replace that of params.yaml."""
+    return {**params, **{key: value for key, value in data.items() if key in DATA_KEYS}}
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -133,7 +138,7 @@ def _require_plain(path: Path, params: Any) -> None:
         count += len(inner)
         if count > MOST_VALUES:
             most = f"more than {MOST_VALUES:,} values"
-            raise InputError(f"{path}: {most}, aliases (*name) counted as what they stand for")
+            raise InputError(f"{path}: {most}, counting everything that aliases (*name) expand to")
         waiting += inner
 
 

@@ -21,7 +21,7 @@ from retrace.estimates.memory import FLOAT, Load, Needs, pretraining_needs, upda
 from retrace.finetuning.method import Method, read_method
 from retrace.finetuning.run import adjusted
 from retrace.finetuning.settings import FineTuneSettings
-from retrace.hub.pins import Pin, read_initial_checkpoint
+from retrace.hub.pins import PinnedFolder, read_initial_checkpoint
 from retrace.models.heads import Head, read_config
 from retrace.pretraining.settings import PretrainSettings
 from retrace.results.grid import WEIGHTS, Grid
@@ -113,10 +113,12 @@ def config_of(params: Mapping[str, Any], name: str | None = None) -> PreTrainedC
     origin = read_initial_checkpoint(params, name).origin
     if origin is None:
         return described(params)
+    if isinstance(origin, PinnedFolder):
+        return find_model(str(origin.path.resolve())).config  # absolute, as presets are found by name
     folder = CHECKPOINT if name is None else named_checkpoint(name)
     if (folder / FACTS).is_file() and checkpoint_facts(folder)["from"] == str(origin):  # else it is another one's
         return read_config(folder)
-    preset = PRESETS.get(origin.repository) if isinstance(origin, Pin) else None
+    preset = PRESETS.get(origin.repository)
     return find_model(preset).config if preset else None
 
 

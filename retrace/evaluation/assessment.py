@@ -139,7 +139,7 @@ class _Assessor:
     def _not_above(self, model: Sequence[Scored], other: Sequence[Scored], name: str, note: str = "") -> Flags:
         """A flag unless the first headline is better than that of another; `note` is for a method of one seed.
 
-        A flag is a warning: better too few than one for a model that has learned.
+        A flag is a warning: we would rather miss a weak model than flag one that has learned.
         """
         figure = self._headline
         if figure not in other[0].drawn or (better := self._scoring.legend[figure].better) == "neither":

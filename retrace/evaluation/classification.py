@@ -29,8 +29,8 @@ from retrace.statistics.intervals import ByClass, Resampled, Share
 from retrace.statistics.scales import Figure
 
 Measure = Literal["precision", "recall", "f1"]
-# What TF-IDF counts: words of two letters or more, as by scikit-learn's pattern, and the signs of unspaced writing;
-# characters in texts that have neither.
+# What TF-IDF counts: words of two letters or more, as by scikit-learn's pattern, and characters of scripts without
+# spaces; all characters of texts that have neither.
 WORD, CHARACTER = rf"(?u)[{UNSPACED}]|(?<![^\W{UNSPACED}])[^\W{UNSPACED}]{{2,}}", r"\S"
 MANY = 50  # classes
 
@@ -97,7 +97,7 @@ def by_class_of(measure: Measure, outcome: Classified) -> dict[str, ByClass]:
     counts = counting(outcome)(np.ones((1, len(outcome))))
     (values,), (support,), (predicted,) = _values(measure, counts), counts.support, counts.predicted
     of = support > 0
-    # Precision is a share of what was predicted; nothing was of a class whose precision is 0 by definition.
+    # Precision is a share of what was predicted; of a class that was never predicted it is 0 by definition.
     examples = np.where(predicted > 0, predicted, support) if measure == "precision" else support
     return {f"{measure}_macro": ByClass(values[of], examples[of], int((support + predicted > 0).sum()))}
 
@@ -129,7 +129,7 @@ def majority(train: Sequence[Example], dev: Sequence[Example]) -> list[int]:
 def tfidf(train: Sequence[Example], dev: Sequence[Example]) -> list[int]:
     """Logistic regression on TF-IDF of words and pairs of words, with scikit-learn's defaults.
 
-    A word has two letters or more, or is a Chinese or Japanese sign; if no training text has one, characters are
+    A word has two letters or more, or is a Chinese or Japanese character; if no training text has one, characters are
     counted instead. With one class in the training data it is the majority baseline. With many classes another solver
     finds the same optimum in a third of the memory.
     """

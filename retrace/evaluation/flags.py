@@ -41,7 +41,7 @@ def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Fla
 
 
 def decision_flags(outcome: Classified | Answered) -> Flags:
-    """One class for every example; answers that are all empty, or all the same; unless the right ones are so too."""
+    """One class for every example; answers that are all empty, or all the same; unless the right ones are, too."""
     if isinstance(outcome, Classified):
         predicted = {*outcome.predicted.tolist()}
         evidence = f"all {len(outcome):,} examples are predicted as {outcome.classes[min(predicted)]}"

@@ -3,6 +3,7 @@
 Each metric is a file of retrace/evaluation/metrics; params.yaml lists those for each kind of task.
 """
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -14,7 +15,7 @@ import pandas as pd
 from scipy.special import softmax
 
 from retrace.core.settings import load_plugin
-from retrace.datasets.splits import keys_of, known_rows
+from retrace.datasets.splits import UNSPACED, keys_of, known_rows
 from retrace.datasets.squad import Question
 from retrace.results.predictions import LOGIT
 from retrace.statistics.intervals import Resampled, Scored, resample
@@ -22,10 +23,12 @@ from retrace.statistics.scales import SCALES
 
 METRICS = "retrace.evaluation.metrics"
 PARTS = 4  # groups of examples by length
-HALF_A_DIGIT, MOST_ROUNDING = 0.005, 0.1  # how far rounding may put off each probability of a row, and their sum
+HALF_A_DIGIT, MOST_ROUNDING = 0.005, 0.1  # largest rounding error of a probability, and of a row's sum
 FLOAT_ERROR = 1e-9  # of the sum itself
 Texts = tuple[str, str | None]  # a row's text, or two that belong together
 Groups = dict[str, np.ndarray]  # examples that are scored separately: name → (N,), bool
+
+_WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 
 
 @dataclass(frozen=True)
@@ -228,7 +231,7 @@ class ScoredTask:
 
 def length_groups(texts: Sequence[str], unit: str) -> Groups:
     """Up to four groups of about equal size by the number of words: "1–8 words" → (N,), bool."""
-    lengths = np.array([len(text.split()) for text in texts])
+    lengths = np.array([len(_WORD.findall(text)) for text in texts])
     ends = np.unique(np.quantile(lengths, np.arange(1, PARTS + 1) / PARTS, method="lower")).astype(int)
     first, groups = int(lengths.min()), {}
     for end in ends.tolist():

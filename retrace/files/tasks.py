@@ -88,7 +88,7 @@ def _class_numbers(labels: Collection[str], classes: Sequence[str], key: str) ->
     if any(name.isdecimal() for name in classes):
         return by_name, 0
     first = 1 if numbers and 0 not in numbers else 0
-    if first and max(numbers) < len(classes):
+    if first and max(numbers) < len(classes) and all(label.isdecimal() or label in by_name for label in labels):
         raise InputError(
             f"{DATA_PARAMS}: {key}.classes: labels from {min(numbers)} to {max(numbers)} do not tell whether the first "
             f"of {len(classes)} classes is 0 or 1; expected a row labelled 0 or {len(classes)}, or names as labels"
@@ -98,10 +98,9 @@ def _class_numbers(labels: Collection[str], classes: Sequence[str], key: str) ->
 
 def _example(row: LabelledRow, numbers: Mapping[str, int], classes: Sequence[str]) -> Example:
     if row.label not in numbers:
-        more = (
-            f" and {len(classes) - MOST_NAMED} more; is this the column of labels?" if len(classes) > MOST_NAMED else ""
-        )
-        known = ", ".join(classes[:MOST_NAMED]) + more
+        known = ", ".join(classes[:MOST_NAMED])
+        if len(classes) > MOST_NAMED:
+            known += f" and {len(classes) - MOST_NAMED} more; is this the column of labels?"
         raise InputError(f"{row.where}: label {row.label!r} is not allowed; expected one of {known}")
     return Example(row.text, row.pair, numbers[row.label])
 

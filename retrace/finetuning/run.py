@@ -114,7 +114,8 @@ def fine_tune(
     with computed_once(task, model, parts, 2 * settings.batch_size, device) as computed:
         if computed is not parts:
             device = replace(device, compiler=None)  # a head alone gains nothing
-        before = time.monotonic() - began  # the features' time, which replaces the body's in every update
+        # The time of the training part's features, which replaces the body's in every update.
+        before = (time.monotonic() - began) * len(parts["train"]) / sum(map(len, parts.values()))
         objective.examples = computed["train"]
         run = Run(title, model, objective, device, settings.optimizer, settings.lr, settings.epochs, None, checkpointer)
         recorder = _Recorder(task, run, computed, settings)
@@ -164,7 +165,7 @@ class _Recorder(Generic[Example]):
         scores, loss = predict(self._task, run.model, examples, 2 * self._settings.batch_size, run.device)
         if not math.isfinite(loss):
             said = f"the {'validation' if part == 'dev' else part} loss is {loss} at epoch {epoch}"
-            raise DivergedError(f"{run.title}: {said}; a lower lr than {run.lr} may help")
+            raise DivergedError(f"{run.title}: {said}; a lower lr than {run.lr:g} may help")
         return loss, [{"epoch": epoch, **row} for row in self._task.rows(examples, scores)]
 
 
@@ -187,7 +188,7 @@ def read_cell(task: str) -> Cell:
     parser = argparse.ArgumentParser(description="Fine-tune the pretrained model.")
     parser.add_argument("--task", default=task, help=f"{task} or a further task of data/params.yaml")
     parser.add_argument("--method", required=True, help="a file of retrace/methods: how the model is tuned")
-    parser.add_argument("--seed", required=True, type=int, help="draws the head, the order and the dropout")
+    parser.add_argument("--seed", required=True, type=int, help="seed of the new head, the data order and dropout")
     return Cell(**vars(parser.parse_args()))
 
 

@@ -93,9 +93,7 @@ def _without_tasks(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name != PER_TASK}
 
 
-def check_length(task: str, given: int, least: int, holds: str) -> None:
-    """Raise InputError where a task's inputs are shorter than the `least` length, which `holds` what they need."""
+def check_room(key: str, given: int, least: int, holds: str) -> None:
+    """Raise InputError if the length under a key is below the `least`, which holds what inputs need."""
     if given < least:
-        raise InputError(
-            f"params.yaml: {task}.max_length: {given} is not allowed; expected at least {least}, which hold {holds}"
-        )
+        raise InputError(f"params.yaml: {key}: {given} is not allowed; expected at least {least}, to fit {holds}")

@@ -82,7 +82,7 @@ def hub_token() -> str | Literal[False]:
     """
     token = os.environ.get("HF_TOKEN", "").strip()
     if not (token.isascii() and token.isprintable()):
-        raise InputError("HF_TOKEN: the token is not plain text; copy it anew")
+        raise InputError("HF_TOKEN: the token is not plain text; copy it again")
     return token or False
 
 

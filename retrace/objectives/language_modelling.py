@@ -256,6 +256,7 @@ def masked_batches(
     stream: np.ndarray, block: int, rate: float, vocabulary: Vocabulary, batch_size: int = 32
 ) -> Iterator[HeldOut]:
     """The blocks of a held-out stream with fixed masks, the same each time."""
+    block = min(block, len(stream))  # a text may be shorter than a block
     blocks = cut_blocks(stream, block)
     generator = seeded(0, "validation masks")
     for start in range(0, len(blocks), batch_size):

@@ -67,7 +67,7 @@ def document_losses(model: Answers, batches: Iterable[HeldOut], lengths: np.ndar
 class Passage:
     """Token ids of a text with its special tokens, and its numbers of words and bytes.
 
-    Of a word that was cut, the share of its bytes counts.
+    A word that was cut counts as the share of its bytes that was kept.
     """
 
     ids: list[int]

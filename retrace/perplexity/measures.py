@@ -175,16 +175,13 @@ def unigram_losses(
 
     `held_out` is a stream of documents of `lengths` (D,). Special tokens are left out of both, as in the masked loss.
     """
-    seen, scored = _counts(train, vocabulary, special), _counts(held_out, vocabulary, special)
+    seen = _counts(train, vocabulary, special)
     losses = -np.log((seen + 1) / (seen.sum() + vocabulary - len(special)))  # (V,)
     ordinary = np.ones(vocabulary)
-    ordinary[list(special)] = 0
+    losses[list(special)] = ordinary[list(special)] = 0
     documents = [held_out[start:end] for start, end in pairwise([0, *np.cumsum(lengths)])]
-    return Losses(
-        float((scored * losses).sum() / scored.sum()) if scored.any() else math.nan,
-        np.array([(losses * ordinary)[document].sum() for document in documents]),
-        np.array([ordinary[document].sum() for document in documents]),
-    )
+    sums, scored = (np.array([of[document].sum() for document in documents]) for of in (losses, ordinary))
+    return Losses(float(sums.sum() / scored.sum()) if scored.any() else math.nan, sums, scored)
 
 
 def write_documents(splits: Mapping[str, Mapping[str, Measured]]) -> None:

@@ -24,6 +24,12 @@ MAX_LOSS = math.log(sys.float_info.max)  # nats; the perplexity of a larger loss
 EVALUATION_RATE = 0.15  # share of tokens masked in validation, independent of training
 
 
+def updates_in(tokens: int, objective: Objective) -> int:
+    """The number of updates that take this many tokens, if all batches are as large as the first."""
+    _, size = objective.sizes(next(iter(objective.batches(1))))
+    return math.ceil(tokens / size)
+
+
 def load(
     params: PretrainParams, checkpoint: Path | None, tokenizer: SubwordTokenizer, stream: np.ndarray, device: Device,
     running: int = 0,
@@ -57,7 +63,7 @@ def validation(
         loss, _ = mean_loss(language_model, batches, device)
         if not math.isfinite(loss):
             said = f"the validation loss is {loss} after epoch {epoch.number}"
-            raise DivergedError(f"pretrain: {said}; a lower lr than {params.lr} may help")
+            raise DivergedError(f"pretrain: {said}; a lower lr than {params.lr:g} may help")
         figures = {"validation_loss": loss, "perplexity": math.exp(loss) if loss <= MAX_LOSS else None}
         if pairs is not None:
             figures["next_sentence_accuracy"] = relation_accuracy(model, pairs.batches(0, with_rest=True), device)

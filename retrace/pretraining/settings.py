@@ -18,18 +18,18 @@ class PretrainSettings(Section):
         default=0, ge=0, description="number of epochs at the end that train on the running text alone"
     )
     batch_size: Count = Field(description="blocks per step, over all processes")
-    block_size: Count = Field(description="tokens of a block")
+    block_size: int = Field(ge=3, description="tokens of a block")
     max_lr: Positive | None = Field(default=None, description="a larger lr is an error; null: no limit")
     max_tokens: Count | None = Field(
-        default=None, description="stop after this many tokens, rounded up to whole batches"
+        default=None, description="stop after this many tokens, rounded up to whole batches as large as the first"
     )
-    mask_rate: float = Field(default=0.3, gt=0, lt=1, description="share of a block's tokens that are masked, exactly")
+    mask_rate: float = Field(default=0.3, gt=0, lt=1, description="exact share of each block's tokens to mask")
     mask_replacement: MaskReplacement = Field(
         default="mask",
         description="masked tokens become [MASK]; or 80% [MASK], 10% random tokens and 10% unchanged, as in BERT",
     )
     whole_word_mask: bool = Field(
-        default=False, description="mask words instead of tokens; up to a word less than mask_rate"
+        default=False, description="mask whole words; a block may fall short of mask_rate by up to one word"
     )
     intra_document_attention: bool = Field(
         default=False, description="no attention across the documents that share a block"

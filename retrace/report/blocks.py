@@ -11,7 +11,9 @@ from markupsafe import Markup
 Form = Literal["small", "list", "wide", "rank"]  # of plots; page.css and page.py give each its margins
 NOTHING = "–"  # stands for a missing figure
 LONG = 40  # characters from which a cell is prose and needs room
-_FIGURES = re.compile(r"(?:[-−–+≠\d.,±() %×⁻⁰¹²³⁴⁵⁶⁷⁸⁹≈]|(?<=\d)[eE](?=[-+\d])|(?<=\d)[KMB]|(?<=[\d)] )to(?= [\d−-]))*")
+_FIGURES = re.compile(
+    r"(?:[-−–+≠<\d.,±() %×⁻⁰¹²³⁴⁵⁶⁷⁸⁹≈]|(?<=\d)[eE](?=[-+\d])|(?<=\d)[KMB]|(?<=[\d)] )to(?= [\d−-]))*"
+)
 
 
 @dataclass(frozen=True)

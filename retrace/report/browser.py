@@ -23,7 +23,7 @@ from retrace.core.settings import build
 from retrace.datasets.examples import Example, read_classes, read_examples
 from retrace.datasets.squad import Question, read_questions
 from retrace.evaluation.metrics.squad_v2 import compare
-from retrace.evaluation.outcomes import decided_answers, logits_of
+from retrace.evaluation.outcomes import classified, decided_answers, logits_of
 from retrace.report.blocks import Browser, Fold, Section, Table
 from retrace.report.names import baseline_name, method_name
 from retrace.report.results import Task
@@ -86,9 +86,8 @@ def _classified(
 ) -> Predictions:
     labels, opinions = np.array([example.label for example in examples]), {}
     for method, seeds in kept.items():
-        logits = [logits_of(rows) for rows in seeds]
-        said = [of.argmax(axis=1) for of in logits]
-        sure = softmax(logits[0], axis=1).max(axis=1)
+        said = [classified(rows, labels, classes).predicted for rows in seeds]
+        sure = softmax(logits_of(seeds[0]), axis=1).max(axis=1)
         opinions[method] = Opinion([classes[of] for of in said[0]], [of == labels for of in said], sure)
     for baseline, given in baselines.items():
         opinions[baseline] = Opinion([classes[of] for of in given], [labels == given])
@@ -134,7 +133,7 @@ def predictions_section(params: Mapping[str, Any], tasks: Sequence[Task], first:
         f"{counted} with each method’s predictions.{left_out} {seeds}Next to a class: the method’s "
         "confidence. Next to an answer, if the method may abstain: its score minus that of no answer. In passages the "
         "right answer is shaded and each method’s answer is underlined in its colour (baselines in grey); ≈: partly "
-        "right."
+        "right. An answer counts as right from an F1 of 50% on."
     )
     places = {method_name(method): task.places[method] for task in tasks for method in task.methods}
     browser = Browser(pack([_packed(each) for each in found]), list(places.items()))

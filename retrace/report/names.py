@@ -105,7 +105,7 @@ def count_text(number: int) -> str:
 
 def p_text(p: float | None) -> str:
     """A p value; a small one as a bound."""
-    return "below 0.0001" if p is not None and p < 0.0001 else figure_text(p, 4)
+    return "<0.0001" if p is not None and p < 0.0001 else figure_text(p, 4)
 
 
 def score_rows(names: Iterable[str], legend: Legend, columns: Sequence[Scores]) -> list[tuple[str, ...]]:

@@ -56,7 +56,12 @@
   all("section[id]").forEach(section => seen.observe(section));
 
   // Tables: sorted by a click on a heading, each body by itself, and downloaded as they stand.
-  const number = text => parseFloat(text.replace(/[,≈]/g, "").replace("−", "-"));
+  const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+  const number = text => {
+    const plain = text.replace(/[,≈<]/g, "").replace("−", "-").replace(/ × 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)/,
+      (_, power) => "e" + [...power].map(sign => sign === "⁻" ? "-" : RAISED.indexOf(sign)).join(""));
+    return parseFloat(plain) * ({ K: 1e3, M: 1e6, B: 1e9 }[/^\s*-?[\d.]+ ?([KMB])/.exec(plain)?.[1]] ?? 1);
+  };
   const sort = (table, headings, column) => {
     const numeric = headings[column].classList.contains("n"), before = headings[column].getAttribute("aria-sort");
     const down = before ? before === "ascending" : numeric;

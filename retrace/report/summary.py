@@ -38,14 +38,17 @@ DATA = "data"  # has flags of its own, as methods and the language model have
 MOST_FLAGS = 10  # in the last lines of a run's output
 ROW = 28  # px, a line of a ranking
 MEANINGS = {
-    "not_above_tfidf": "Not shown to be better than a bag of words (tf-idf), which knows no word order.",
+    "not_above_tfidf": "Not shown to be better than a bag of words (tf-idf), which ignores word order.",
     "not_above_majority": "Not shown to be better than always naming the most frequent class.",
     "not_above_no_answer": "Not shown to be better than never answering.",
-    "not_above_word_overlap": "Not shown to be better than the sentence that shares most words with the question.",
+    "not_above_word_overlap": "Not shown to be better than an answer picked by the words shared with the question.",
     "not_above_before_training": "Not shown to be better than the same model before fine-tuning.",
     "not_above_scratch": "Not shown to be better than fine-tuning from random weights.",
     "one_class_only": "The model predicts the same class for every example.",
-    "test_in_training": "Some of these examples are in the training data word for word, so scores may be too high.",
+    **dict.fromkeys(
+        ("dev_in_training", "test_in_training"),
+        "Some of these examples are in the training data word for word, so scores may be too high.",
+    ),
 }
 
 
@@ -57,7 +60,7 @@ def verdict(tasks: Sequence[Task], perplexity: PerplexityReport | None, shares: 
     """
     said = [_worth(tasks), _cheap(tasks, shares), _perplexity(perplexity), _baselines(tasks)]
     if most_seeds(tasks) == 1:
-        said.append("One seed: the differences hold for these models and say nothing about the methods.")
+        said.append("With one seed, these differences are between trained models and say nothing about the methods.")
     return [sentence for sentence in said if sentence]
 
 
@@ -71,7 +74,9 @@ def _worth(tasks: Sequence[Task]) -> str:
             worth = f"**{gain.text}{points(task.legend)}**"
             gains.append(f"{worth} of {task.legend.name} on {task.noun} ({full} against {scratch} from scratch)")
         elif gain:
-            (nothing if gain.is_tie else losses).append(f"{task.noun} ({gain.text}, {' to '.join(gain.ends)})")
+            # The interval is uncorrected, and may exclude 0 where the test shows nothing.
+            ends = "" if gain.is_tie and not gain.low <= 0 <= gain.high else f", {' to '.join(gain.ends)}"
+            (nothing if gain.is_tie else losses).append(f"{task.noun} ({gain.text}{ends})")
     parts = [f"Pretraining is worth {listed(gains)}."] if gains else []
     parts += [f"Pretraining makes the model **worse** on {listed(losses)}."] if losses else []
     parts += [f"Pretraining shows **no significant gain** on {listed(nothing, 'or')}."] if nothing else []
@@ -86,12 +91,11 @@ def _cheap(tasks: Sequence[Task], shares: Mapping[str, float]) -> str:
     if not found:
         return ""
     best = max(found, key=lambda method: sum(task.sign * task.score(method).value for task in tasks))
-    units = [points(task.legend) for task, _ in gains[best]]
     parts = [
-        f"{gain.text}{'' if unit in units[:place] else unit} on {task.noun}{' (a tie)' if gain.is_tie else ''}"
-        for place, ((task, gain), unit) in enumerate(zip(gains[best], units, strict=True))
+        f"{gain.text}{points(task.legend)} on {task.noun}{' (a tie)' if gain.is_tie else ''}"
+        for task, gain in gains[best]
     ]
-    trains = f"{method_name(best)} trains **{shares[best]:.1f}% of the weights**"
+    trains = f"{method_name(best)} trains **{_trained(shares[best])}% of the weights**"
     return f"{trains}; against full fine-tuning it scores {listed(parts)}."
 
 
@@ -103,7 +107,9 @@ def _perplexity(report: PerplexityReport | None) -> str:
     own, *_, unigram = (of.perplexity_per_token for of in split.measures.values())
     if own is None or unigram is None:
         return "The language model’s perplexity is not defined on this text."
-    beaten = ", which it does not beat" if split.beats_unigram is False else ""  # None: one document does not tell
+    beaten = ""
+    if split.beats_unigram is False:  # None: one document does not tell
+        beaten = f", which it does not beat{' significantly' if own < unigram else ''}"
     start = f"The language model’s perplexity is **{figure_text(own, 1)} per token**"
     return f"{start}; a unigram model’s is {figure_text(unigram, 0)}{beaten}."
 
@@ -185,12 +191,11 @@ def flag_warnings(flags: Sequence[Found]) -> dict[str, list[str]]:
     """A warning for each kind of flag: who has it, or how many → what it means, and the evidence."""
     warnings = {}
     for kind in dict.fromkeys(of.flag for of in flags):
-        found = [(of, title_of(of.task)) for of in flags if of.flag == kind]
-        who = {f"{_name(of.who)} on {title_in_text(of.task)}" for of, _ in found}
-        name = _plain(kind).capitalize()
-        lines = [MEANINGS[kind]] if kind in MEANINGS else []
-        for of, title in found:
-            lines.append(f"{title}, {_name(of.who)}{f', seed {of.seed}' if of.seed else ''}: {_said(of)}.")
+        found = [of for of in flags if of.flag == kind]
+        who = {f"{_name(of.who)} on {title_in_text(of.task)}" for of in found}
+        name, lines = _plain(kind).capitalize(), [MEANINGS[kind]] if kind in MEANINGS else []
+        for of in found:
+            lines.append(f"{title_of(of.task)}, {_name(of.who)}{f', seed {of.seed}' if of.seed else ''}: {_said(of)}.")
         warnings[f"{name}: {who.pop()}" if len(who) == 1 else f"{name} · {len(found)}"] = lines
     return warnings
 
@@ -251,8 +256,9 @@ def summary_sections(
 def reading(tasks: Sequence[Task]) -> str:
     """What intervals and marks mean; `tasks` are those with scores."""
     covers = next(iter(tasks[0].details.methods.values())).intervals_of
-    best = "Bold: the best, and those not significantly different from it (≈, paired by example)."
-    return f"95% interval over {covers}. {best}"
+    best = "Bold: the best method, and those not significantly different from it (≈, paired by example)."
+    time = "Time: of fine-tuning alone, summed over the tasks that a method was run on."
+    return f"95% interval over {covers}. {best} {time}"
 
 
 class Standing(NamedTuple):
@@ -312,9 +318,13 @@ def _row(task: Task, axes: Axes, row: Standing, y: int) -> Iterator[Markup]:
 
 
 def summary_table(tasks: Sequence[Task], shares: Mapping[str, float], seconds: Mapping[str, float]) -> Table:
-    """Methods by the mean of their scores over their tasks, then baselines; `tasks` are those with scores."""
-    methods = list(dict.fromkeys(method for task in tasks for method in task.methods))
-    methods.sort(key=lambda name: -fmean(task.sign * task.score(name).value for task in tasks if name in task.methods))
+    """Methods by how far they are below the best of their tasks, then baselines; `tasks` are those with scores."""
+
+    def behind(name: str) -> float:
+        of = [task for task in tasks if name in task.methods]
+        return fmean(task.sign * (task.score(task.methods[0]).value - task.score(name).value) for task in of)
+
+    methods = sorted(dict.fromkeys(method for task in tasks for method in task.methods), key=behind)
     baselines = list(dict.fromkeys(name for task in tasks for name in task.baselines))
     columns = ("mean", "95% interval", "sd") if most_seeds(tasks) > 1 else ("score", "95% interval")
     count, found = len(columns), [_columns(task) for task in tasks]
@@ -322,7 +332,7 @@ def summary_table(tasks: Sequence[Task], shares: Mapping[str, float], seconds: M
     for method in methods:
         name = method_name(method)
         cells = chain(*(of.get((name, method), [NOTHING] * count)[:count] for of in found))
-        cost = figure_text(shares.get(method), 1), figure_text(seconds.get(method), 0)
+        cost = _trained(shares.get(method)), figure_text(seconds.get(method), 0)
         rows.append([Cell(name, tasks[0].places[method]), cost[0], *cells, cost[1]])
     for name in map(baseline_name, baselines):
         rows.append([name, "", *chain(*(of.get((name, None), [""] * count)[:count] for of in found)), ""])
@@ -331,6 +341,11 @@ def summary_table(tasks: Sequence[Task], shares: Mapping[str, float], seconds: M
     header = ["method", "trained, %", *columns * len(tasks), "time, s"]
     groups = [("", 1), ("Weights", 1), *above, ("Training", 1)]
     return Table(header, rows, label="Methods and tasks", groups=groups, apart=len(baselines))
+
+
+def _trained(percent: float | None) -> str:
+    """A percentage of weights, with more digits where it is small."""
+    return figure_text(percent, 1 if percent is None or percent >= 1 else 3)
 
 
 def _columns(task: Task) -> dict[tuple[str, str | None], list[str | Cell]]:

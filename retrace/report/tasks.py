@@ -39,12 +39,12 @@ Draw = Callable[[str], Drawn]  # by method
 
 CHOSEN_BY = "Scores on the validation set, whose loss chose the epoch, unless the settings keep the last one."
 TESTED = (
-    "Scores on the test set, which was not used to choose the epoch. It was scored twice: before training and with the "
-    "weights that were kept."
+    "Scores on the test set, which played no part in choosing the epoch. It was scored twice: before training and with "
+    "the weights that were kept."
 )
 ONE_SEED = {
-    MODELS_DIFFER: "Models differ: these two models differ; one seed says nothing about the methods.",
-    MODELS_TIE: "No difference shown: between these two models; one seed says nothing about the methods.",
+    MODELS_DIFFER: "“Models differ” is about these two trained models; one seed says nothing about the methods.",
+    MODELS_TIE: "“No difference shown” is about these two trained models; one seed says nothing about the methods.",
 }
 MOST_TIPS, MOST_POINTS = 40, 60  # in a plot
 GROUPS = {  # title, and how the examples are grouped
@@ -144,19 +144,29 @@ def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
             if size >= 33:
                 drawn.append(svg.tag("text", f"{counts[i, j]:,.0f}", **at, dy=13))
         for i, name in enumerate(names):
-            short, at = name if len(name) <= 4 else f"{name[:3]}.", Percent((i + 0.5) * size)
-            drawn.append(svg.tag("text", short, x=-6, y=at, dy=4, text_anchor="end"))
+            at = Percent((i + 0.5) * size)
+            drawn.append(svg.tag("text", short[name], x=-6, y=at, dy=4, text_anchor="end"))
             if len(names) <= 4:
-                drawn.append(svg.tag("text", short, x=at, y="100%", dy=16, text_anchor="middle"))
-        said = "; ".join(
+                drawn.append(svg.tag("text", short[name], x=at, y="100%", dy=16, text_anchor="middle"))
+        if len(names) > 6:
+            return drawn, "; ".join(f"{name} {100 * shares[i, i]:.0f}% right" for i, name in enumerate(names))
+        return drawn, "; ".join(
             f"true {names[i]}, predicted {names[j]}: {counts[i, j]:,.0f}" for i, j in np.ndindex(*counts.shape)
         )
-        return drawn, said
 
+    names = list(dict.fromkeys(name for of in found.values() for name in of.classes))
+    short = _short(names)
     note = "Rows: true class; columns: predicted class. Bold: % of the row"
     note += _of_seeds(task, "; means of the seeds") + "."
-    classes = max(len(of.classes) for of in found.values())
-    return _row(task, "confusion", "Confusion", note, draw, height=max(96, 24 * classes))
+    if numbered := [f"{number} {name}" for name, number in short.items() if number.isdecimal() and number != name]:
+        note += f" Classes: {', '.join(numbered)}."
+    return _row(task, "confusion", "Confusion", note, draw, height=max(96, 24 * len(names)))
+
+
+def _short(names: Sequence[str]) -> dict[str, str]:
+    """Names of up to four characters for the axes; numbers where cut names would be alike."""
+    cut = {name: name if len(name) <= 4 else f"{name[:3]}." for name in names}
+    return cut if len(set(cut.values())) == len(names) else {name: str(i) for i, name in enumerate(names)}
 
 
 def calibration(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
@@ -184,8 +194,9 @@ def calibration(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
 
     note = (
         "Across: confidence, %; up: accuracy at that confidence, %. Dashed: perfect calibration; below it the method "
-        "is overconfident. Larger dots: more examples; the figure is the expected calibration error, in points."
+        "is overconfident. Larger dots: more examples"
     )
+    note += "; the figure is the expected calibration error, in points." if any(map(error, task.methods)) else "."
     return _row(task, "calibration", "Calibration", note, draw, error)
 
 
@@ -213,8 +224,9 @@ def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]
     note = (
         f"{capital(task.legend.name)} by the threshold: the method abstains where the score of “no answer” is above "
         "that of its best span by more than the threshold. Dashed: 0, the threshold used. Ring and figure: the best "
-        "score and its threshold, chosen on these same questions and therefore optimistic."
+        "score and its threshold, chosen on these same questions and therefore optimistic"
     )
+    note += _of_seeds(task, ", one for all seeds; under “Every score” each seed has its own") + "."
     return [_row(task, "threshold", "When to answer", note, draw, lambda of: figure_text(best[of][1], 1))]
 
 
@@ -333,8 +345,10 @@ def _pairs(task: Task) -> Fold:
         ))  # fmt: skip
     header = ("score", "methods", "difference", "95% interval", "test", "p, corrected", "better", "detectable")
     note = (
-        "On the same examples. A method is called better if p < 0.05 after Holm’s correction over all pairs. "
-        "Detectable: the smallest true difference that this data would detect with a power of 80%, all pairs tested."
+        "On the same examples. A method is called better if p < 0.05 after Holm’s correction over all pairs of the "
+        "same score. Intervals are of one pair, uncorrected, and may exclude 0 where the test shows no difference. "
+        "Detectable: the smallest true difference that this data would detect with a power of 80%, all pairs tested; "
+        "–: none on this scale."
     )
     notes = [said for verdict, said in ONE_SEED.items() if verdict in {pair.verdict for pair in pairs}]
     table = Table(header, rows, label=f"Pairs of methods {task.name}")

@@ -98,7 +98,9 @@ class _Judge:
     """Tells which differences between two revisions' figures count, by the settings of the second."""
 
     def __init__(self, old: Revision, new: Revision) -> None:
-        self._sides = (old, new)
+        from retrace.review import pairs  # here, as it takes a second to import
+
+        self._sides, self._pairs = (old, new), pairs
         self._tolerance = ReviewParams.read(new.params).review.tolerance
         self._params = EvaluateParams.read(new.params)
         self._has_same_seeds = flat(old.params).get("finetune.seeds") == list(self._params.finetune.seeds)
@@ -109,7 +111,7 @@ class _Judge:
             places = list(group)
             paired = {} if is_baseline else self._paired(of, who, [place.figure for place in places])
             for place in places:
-                if place.figure == FIGURE and self._have_other_tokens(of):
+                if place.figure == FIGURE and self._pairs.have_other_tokens(of, self._sides):
                     yield self._of_other_tokens(place)
                     continue
                 found = paired.get(place.figure) if paired else None
@@ -119,23 +121,16 @@ class _Judge:
 
     def _paired(self, task: str, method: str, figures: Sequence[str]) -> Mapping[str, Difference] | None:
         """Differences on the same examples by figure; None where the examples are known to differ."""
-        from retrace.review.pairs import paired_differences, paired_perplexity  # here, as it takes a second to import
-
         if figures == [FIGURE]:
-            found = paired_perplexity(task, method, self._sides, self._params)
+            found = self._pairs.paired_perplexity(task, method, self._sides, self._params)
             return {} if found is None else {FIGURE: found}
-        return paired_differences(task, method, figures, self._sides, self._params) if self._has_same_seeds else {}
-
-    def _have_other_tokens(self, split: str) -> bool:
-        from retrace.review.pairs import have_other_tokens  # here, as it takes a second to import
-
-        return have_other_tokens(split, self._sides)
+        if not self._has_same_seeds:
+            return {}
+        return self._pairs.paired_differences(task, method, figures, self._sides, self._params)
 
     def _of_other_tokens(self, place: Place) -> Change:
         """The change of a perplexity whose tokens differ, per token of the base; a unigram model's is not compared."""
-        from retrace.review.pairs import on_base_tokens  # here, as it takes a second to import
-
-        found = on_base_tokens(place.of, place.who, self._sides, self._params)
+        found = self._pairs.on_base_tokens(place.of, place.who, self._sides, self._params)
         if found is None:
             change = self._change(place, None, "")
             return replace(change, counts=False, is_far=False, why="not compared: the tokenizer or the text differs")

@@ -44,11 +44,11 @@ def _verdict(review: Review) -> str:
     if worse:
         return f"worse: {worse}"
     if better:
-        return f"better: {better}, beyond the noise; no figure that models are judged by got worse"
+        return f"better: {better}, beyond the noise; no figure that models are judged by got worse beyond it"
     if not review.changes:
         return f"no change: all {review.compared} figures are the same"
     differ = f"{len(review.changes)} of {review.compared} figures differ"
-    return f"within noise: {differ}, none that models are judged by beyond the noise"
+    return f"within noise: {differ}, but none that models are judged by differs by more than noise"
 
 
 def _names(changes: Sequence[Change]) -> str:

@@ -16,7 +16,7 @@ class Scale:
     """How figures on a scale are shown and compared."""
 
     digits: int  # after the point
-    is_best_high: bool = True
+    better: Better = "higher"  # unless a figure says otherwise
     ends: tuple[float, float] = (-math.inf, math.inf)  # smallest and largest possible figure
 
 
@@ -25,12 +25,12 @@ SCALES = {
     "percentage": Scale(2, ends=(0.0, 100.0)),
     "percent": Scale(2),  # in published tables, where changes are percentages too
     "correlation": Scale(4, ends=(-1.0, 1.0)),
-    "score": Scale(4),
-    "count": Scale(0, ends=(0.0, math.inf)),
-    "perplexity": Scale(2, is_best_high=False),
-    "loss": Scale(4, is_best_high=False),
-    "seconds": Scale(0, is_best_high=False),
-    "mebibytes": Scale(0, is_best_high=False),
+    "score": Scale(4, "neither"),
+    "count": Scale(0, "neither", (0.0, math.inf)),
+    "perplexity": Scale(2, "lower"),
+    "loss": Scale(4, "lower"),
+    "seconds": Scale(0, "lower"),
+    "mebibytes": Scale(0, "lower"),
 }
 
 

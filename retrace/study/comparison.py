@@ -314,8 +314,7 @@ def _best_cells(rows: Mapping[str, Mapping[str, ComparedCell]]) -> dict[str, set
     best: dict[str, set[tuple[str, str]]] = {"published": set(), "reproduced": set()}
     for column in next(iter(rows.values())):
         cells = {(row, column): columns[column] for row, columns in rows.items()}
-        scale = SCALES[next(iter(cells.values())).scale]
-        of_scale = "higher" if scale.is_best_high else "lower"
+        of_scale = SCALES[next(iter(cells.values())).scale].better
         said = next((cell.better for cell in cells.values() if cell.better), of_scale)
         for which in best if said != "neither" else ():
             values = {place: value for place, cell in cells.items() if (value := getattr(cell, which)) is not None}

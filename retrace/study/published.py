@@ -103,7 +103,7 @@ def printed(cell: float | str | None) -> Printed | None:
     text = cell.strip()
     if _TIMES.fullmatch(text):
         seconds = sum(int(count) * _SECONDS[unit] for count, unit in _TIME.findall(text))
-        return Printed(text, float(seconds), 0, Form(0))
+        return Printed(text, float(seconds), 0, Form(0, unit=" s"))
     numbers = [_NUMBER.fullmatch(part) for part in _PARTS.split(text.replace("−", "-"))]
     if not all(numbers) or len(numbers) > 2:
         raise ValueError(f"{cell!r} is not allowed; expected a figure as it was printed, such as 0.50 or 77.41 ± 2.81")
@@ -155,7 +155,7 @@ class Cell:
     def __post_init__(self) -> None:
         if self.published is None:
             return
-        if self.published.form.unit and not self.scale.startswith("percent"):
+        if self.published.form.unit == "%" and not self.scale.startswith("percent"):
             raise ValueError(f"{self.published.text!r} is not allowed; % needs the scale percent or percentage")
         if (self.address or "").count(BETWEEN) > (self.published.end is not None):
             raise ValueError(f"{self.address}: two addresses need a printed range, such as 124 to 99")

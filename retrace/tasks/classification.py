@@ -13,7 +13,7 @@ from torch.nn import functional
 from retrace.compute.tensors import mask_of, padded, ragged
 from retrace.core.paths import has_test
 from retrace.datasets.examples import Example, read_classes, read_examples
-from retrace.finetuning.settings import FineTuneSettings, check_length
+from retrace.finetuning.settings import FineTuneSettings, check_room
 from retrace.finetuning.task import Row, Task, Tensors
 from retrace.models.heads import Head, objective_of, read_config, takes_segments
 from retrace.results.grid import Kind
@@ -83,7 +83,7 @@ class Classification(Task[EncodedExample]):
         """Raise InputError where special tokens leave no room: the tokenizer would not cut anything then."""
         special = self._tokenizer.num_special_tokens_to_add(in_pairs)
         least, holds = (special + 2, "a token of each text") if in_pairs else (special + 1, "a token of the text")
-        check_length(self.name, self._max_length, least, holds)
+        check_room(f"{self.name}.max_length", self._max_length, least, holds)
 
     def length(self, example: EncodedExample) -> int:
         return example.length

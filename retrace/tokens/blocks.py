@@ -58,7 +58,8 @@ def cut_blocks(stream: np.ndarray, length: int, offset: int = 0) -> np.ndarray:
     """
     count = (len(stream) - offset) // length
     if count < 1:
-        raise InputError(f"the text has {len(stream)} tokens, which do not fill one block of {length}")
+        said = f"the text has {len(stream)} tokens, which do not fill one block of {length}"
+        raise InputError(f"params.yaml: pretrain.block_size: {length} is not allowed; {said}")
     return stream[offset : offset + count * length].reshape(count, length)
 
 

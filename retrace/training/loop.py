@@ -241,7 +241,7 @@ class Training(Generic[Batch, Part]):
         """Raise DivergedError for the update after `done` others; it is counted from 1."""
         epoch, batch = divmod(done, self.run.objective.steps)
         place = f"step {done + 1} (epoch {epoch + 1}, batch {batch + 1})"
-        raise DivergedError(f"{self.run.title}: {said} at {place}; a lower lr than {self.run.lr} may help{or_else}")
+        raise DivergedError(f"{self.run.title}: {said} at {place}; a lower lr than {self.run.lr:g} may help{or_else}")
 
     def _stop(self) -> NoReturn:
         """Save a checkpoint, if the run has any, and end the run."""

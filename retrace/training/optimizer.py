@@ -56,7 +56,7 @@ TOGETHER = {"cpu": 2**20, "cuda": 2**26}
 class Muon(Optimizer):
     """Muon for matrices, with Nesterov momentum and decoupled weight decay.
 
-    Matrices of one shape, or of its transpose, are multiplied together, and processes share them out.
+    Matrices of one shape, or of its transpose, are multiplied together, and the work is split across processes.
     """
 
     def __init__(
@@ -90,10 +90,11 @@ class Muon(Optimizer):
         LISTS._foreach_lerp_(momenta, gradients, 1 - MOMENTUM)
         updates = list(LISTS._foreach_lerp(gradients, momenta, MOMENTUM))
         for numbers in _batched(weights):
-            # Sharded matrices are gathered only for their own orthogonalization.
-            wide = [_transposed_if_tall(full_tensor(updates[number])) for number in numbers]
-            found = self._shared_out(wide).float().masked_fill_(skips, 0.0)
             tall = {number for number in numbers if weights[number].shape[0] > weights[number].shape[1]}
+            # Sharded matrices are gathered only for their own orthogonalization.
+            whole = [full_tensor(updates[number]) for number in numbers]
+            wide = [matrix.mT if number in tall else matrix for number, matrix in zip(numbers, whole, strict=True)]
+            found = self._shared_out(wide).float().masked_fill_(skips, 0.0)
             # In the strides of the weights, as a GPU would otherwise add them one by one.
             turned = found.mT.contiguous() if tall else found
             for place, number in enumerate(numbers):
@@ -128,10 +129,6 @@ def orthogonalised(matrices: Tensor, precision: torch.dtype, steps: int) -> Tens
         gram = matrices @ matrices.mT
         matrices = torch.baddbmm(matrices, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), matrices, beta=a)
     return matrices
-
-
-def _transposed_if_tall(matrix: Tensor) -> Tensor:
-    return matrix.mT if matrix.shape[0] > matrix.shape[1] else matrix
 
 
 def _batched(weights: Sequence[nn.Parameter]) -> Iterator[list[int]]:

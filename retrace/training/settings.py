@@ -30,7 +30,7 @@ class OptimizerSettings(Section):
     max_grad_norm: Positive = Field(default=1.0, description="gradients are clipped to this norm")
     max_loss_rise: Positive | None = Field(
         default=2.0,
-        description="stop as diverged where the loss, averaged over 20 steps, rises by this many nats; null: never",
+        description="stop as diverged if the mean loss of 20 steps rises this many nats above its lowest; null: never",
     )
 
     @model_validator(mode="after")

@@ -56,8 +56,8 @@ def count_flops(model: nn.Module, backward: Callable[[], object]) -> int:
 
 
 def peak_flops(gpu: str | None) -> float | None:
-    """The peak bf16 operations per second of a GPU by its name; None if unknown."""
-    return next((peak for part, peak in PEAKS.items() if gpu and part in gpu), None)
+    """The peak bf16 operations per second of a GPU by its name; None if unknown, or for a MIG slice of one."""
+    return next((peak for part, peak in PEAKS.items() if gpu and "MIG" not in gpu and part in gpu), None)
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def word_shares(texts: Iterable[str]) -> dict[str, float]:
 
 @lru_cache(maxsize=4096)
 def split_words(text: str) -> tuple[list[str], np.ndarray]:
-    """Lower-cased runs of letters and digits, or single Chinese or Japanese signs; each character's word, or -1."""
+    """Lower-cased runs of letters and digits, or Chinese or Japanese characters; each character's word, or -1."""
     owner = np.full(len(text), -1, dtype=np.int32)
     words = []
     for number, match in enumerate(_WORD.finditer(text)):
@@ -191,7 +191,7 @@ class ExtractiveTask(QuestionAnswering):
         mask = {"mask": mask_of(ids, length)} if length or ragged(ids) else {}
         return {
             **mask,
-            "ids": padded(ids, self._pad, length),
+            "ids": padded(ids, self._vocabulary.pad, length),
             "segments": padded([window.segments for window in examples], 0, length),
             "match": padded([window.match for window in examples], NONE, length),
             "start": torch.tensor([window.start for window in examples]),

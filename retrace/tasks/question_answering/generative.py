@@ -27,7 +27,7 @@ from retrace.models.language_model import LanguageModel
 from retrace.tasks.question_answering.extractive import ExtractiveTask, split_words
 from retrace.tasks.question_answering.settings import SHORTEST_PROMPT, AnswerSettings, check_generative
 from retrace.tasks.question_answering.windows import QuestionAnswering, Span, Window, window_questions
-from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
+from retrace.tokens.tokenizer import SubwordTokenizer
 
 
 class Generator(LanguageModel):
@@ -84,8 +84,6 @@ class GenerativeTask(QuestionAnswering):
 
     def __init__(self, folder: Path, tokenizer: SubwordTokenizer, settings: AnswerSettings) -> None:
         super().__init__(folder, tokenizer, settings)
-        vocabulary = Vocabulary.of(tokenizer)
-        self._start, self._end = vocabulary.begin, vocabulary.end
         self._cues = [self._encoded(cue) for cue in (QUESTION, ANSWER)]
         # A window has the special tokens of a pair of texts; a prompt has one, and the cues.
         added = tokenizer.num_special_tokens_to_add(True)
@@ -137,12 +135,12 @@ class GenerativeTask(QuestionAnswering):
         prompts = [example.ids for example in examples]
         inputs = [np.append(example.ids, example.answer[:-1]) for example in examples]  # the end is a label only
         labels = [[IGNORED] * (len(example.ids) - 1) + example.answer for example in examples]
-        batch = {"ids": padded(inputs, self._pad, length), "labels": padded(labels, IGNORED, length)}
+        batch = {"ids": padded(inputs, self._vocabulary.pad, length), "labels": padded(labels, IGNORED, length)}
         at = (batch["labels"] != IGNORED).flatten().nonzero()[:, 0]
         most = len(examples) * (self._settings.max_answer_length + 1)
         batch["at"] = functional.pad(at, (0, rounded_up(len(at), most, COUNTS) - len(at))) if length else at
         if examples[0].generates:
-            batch["prompt"] = padded([prompt[::-1] for prompt in prompts], self._pad).flip(1)
+            batch["prompt"] = padded([prompt[::-1] for prompt in prompts], self._vocabulary.pad).flip(1)
             batch["mask"] = mask_of(prompts).flip(1)
         return batch
 
@@ -159,7 +157,7 @@ class GenerativeTask(QuestionAnswering):
         if "prompt" not in batch:
             return right
         most = self._settings.max_answer_length
-        own = cast(Generator, model).generate(batch["prompt"], batch["mask"], most, self._end)
+        own = cast(Generator, model).generate(batch["prompt"], batch["mask"], most, self._vocabulary.end)
         return torch.cat([right, own], dim=1)
 
     def targets(self, example: Prompt) -> int:
@@ -180,9 +178,9 @@ class GenerativeTask(QuestionAnswering):
 
     def _prompt(self, window: Window, generates: bool) -> Prompt:
         passage, question = window.ids[window.passage], window.ids[window.asked]
-        ids = np.concatenate([[self._start], passage, self._cues[0], question, self._cues[1]])
+        ids = np.concatenate([[self._vocabulary.begin], passage, self._cues[0], question, self._cues[1]])
         gold = self._encoded(window.question.answers[0].text) if window.question.answers else []
-        answer = [*gold[: self._settings.max_answer_length], self._end]
+        answer = [*gold[: self._settings.max_answer_length], self._vocabulary.end]
         return Prompt(window, ids.astype(np.int64), answer, generates)
 
     def _encoded(self, text: str) -> list[int]:
@@ -194,7 +192,8 @@ class GenerativeTask(QuestionAnswering):
 
         Tokenizers are lossy: `$2.2 Billion` may come back as `$ 2. 2 billion`.
         """
-        ids = ids[: np.append(ids, self._end).tolist().index(self._end)]
+        end = self._vocabulary.end
+        ids = ids[: np.append(ids, end).tolist().index(end)]
         passage, spans = window.ids[window.passage], window.spans[window.passage]
         if 0 < len(ids) <= len(passage):
             places = np.flatnonzero((sliding_window_view(passage, len(ids)) == ids).all(axis=1))

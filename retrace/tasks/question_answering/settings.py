@@ -36,12 +36,15 @@ class AnswerSettings(FineTuneSettings):
             value = getattr(self, key)
             require(self.answers == "extractive" or value == absent, key, value, "it needs answers: extractive")
         if self.answers == "extractive":
-            least, holds = SHORTEST_WINDOW, "a token each of question and passage"
+            least, holds = SHORTEST_WINDOW, "one token each of the question and the passage"
         else:
-            least, holds = self.max_answer_length + SHORTEST_PROMPT, f"max_answer_length and {SHORTEST_PROMPT} to read"
+            least, holds = (
+                self.max_answer_length + SHORTEST_PROMPT,
+                f"max_answer_length and {SHORTEST_PROMPT} tokens to read",
+            )
         for key in INPUT_LENGTHS:
             length = getattr(self, key)
-            require(length is None or length >= least, key, length, f"expected at least {least}, which hold {holds}")
+            require(length is None or length >= least, key, length, f"expected at least {least}, to fit {holds}")
         return self
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from retrace.core.paths import questions_path, splits_of
 from retrace.datasets.squad import Question, read_questions
-from retrace.finetuning.settings import check_length
+from retrace.finetuning.settings import check_room
 from retrace.finetuning.task import Row, Task
 from retrace.results.grid import Kind
 from retrace.tasks.question_answering.settings import AnswerSettings
@@ -57,7 +57,7 @@ class QuestionAnswering(Task[Any]):
 
     def __init__(self, folder: Path, tokenizer: SubwordTokenizer, settings: AnswerSettings) -> None:
         self.name, self._tokenizer, self._settings = folder.name, tokenizer, settings
-        self._pad = Vocabulary.of(tokenizer).pad
+        self._vocabulary = Vocabulary.of(tokenizer)
         # A language model generates, and match embeddings, which are below the body, are trained.
         self.reads = "tokens" if self.head == "spans" and not settings.question_match else None
         self._questions = {part: read_questions(questions_path(folder, part)) for part in splits_of(folder)}
@@ -128,7 +128,7 @@ def window_questions(
 
     `lead` is put before the question. Raises InputError if a window has no room for the passage.
     """
-    for encoded in _encode(task, tokenizer, questions, max_length, lead):
+    for encoded in _encode(f"{task}.max_length", tokenizer, questions, max_length, lead):
         step = min(stride, encoded.room)  # so that no token is skipped
         for first in range(0, max(1, len(encoded.ids) - encoded.room + step), step):
             yield encoded.window(first)
@@ -143,7 +143,7 @@ def draw_windows(
     from Minimal Context over Documents), and shorter windows leave time for more questions. Raises InputError if a
     window has no room for the passage.
     """
-    for encoded in _encode(task, tokenizer, questions, max_length):
+    for encoded in _encode(f"{task}.train_length", tokenizer, questions, max_length):
         draws, answer, room = Random(encoded.question.id), encoded.answer, encoded.room
         lowest, highest = 0, max(0, len(encoded.ids) - room)
         if answer is not None and draws.random() >= ANYWHERE and answer[1] - answer[0] < room:
@@ -157,10 +157,10 @@ def shortest_window(form: PairFormat) -> int:
 
 
 def _encode(
-    task: str, tokenizer: SubwordTokenizer, questions: Sequence[Question], max_length: int, lead: str = ""
+    key: str, tokenizer: SubwordTokenizer, questions: Sequence[Question], max_length: int, lead: str = ""
 ) -> Iterator[_Encoded]:
     form = tokenizer.pair_format
-    check_length(task, max_length, shortest_window(form), "a token each of question and passage")
+    check_room(key, max_length, shortest_window(form), "one token each of the question and the passage")
     most_asked = max_length // 2 - len(form.before) - len(form.between)  # a longer question may leave no room
     for context, on_it in groupby(questions, key=lambda question: question.context):
         encoding = tokenizer.encode(context, add_special_tokens=False)  # once for all its questions

@@ -8,6 +8,7 @@ from ruamel.yaml import YAML
 
 from retrace.cli import check
 from retrace.cli.check import STAGES, cache_folder, mend_cache
+from retrace.core.settings import read_params
 from tests.commands import refused, retrace
 from tests.toy import ROOT, Project, copy_settings
 
@@ -48,6 +49,13 @@ WRONG = [
 def test_a_wrong_setting_is_one_line(project: Project, key: str, value: Any, message: str) -> None:
     project.set_all({key: value, "tokenizer.train_on": ["squad"]} if key == "pretrain.text_epochs" else {key: value})
     assert refused("check").startswith(f"error: {message}")
+
+
+def test_a_setting_in_the_wrong_file_is_refused_and_replaces_none(project: Project) -> None:
+    path, before = project.folder / "data/params.yaml", read_params(project.folder)
+    path.write_text(f"{path.read_text()}\nlr: 3\n")
+    assert read_params(project.folder) == before
+    assert refused("check").startswith("error: data/params.yaml: lr: unknown key; allowed: ")
 
 
 RIGHT = [

@@ -191,7 +191,9 @@ def test_settings_of_dvc_that_it_cannot_read(checkout: Project) -> None:
     config.write_text("[core\n")
     mended = ("git checkout HEAD -- .dvc/config",) * 2
     assert [(check, fix) for check, _, fix in _wrong()] == list(zip(("cache", "remote"), mended, strict=True))
-    assert refused("check", "--cache").startswith("error: .dvc/config: config file error: Invalid line ('[core')")
+    assert refused("check", "--cache").startswith(
+        "error: DVC's configuration (.dvc/config or .dvc/config.local): config file error: Invalid line ('[core')"
+    )
 
 
 def test_the_cache_that_is_looked_at_is_that_of_the_checkout(checkout: Project) -> None:

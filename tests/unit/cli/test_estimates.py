@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from transformers import LlamaConfig
 
+from retrace.hub.pins import folder_digest
 from tests.commands import Done, refused, retrace
+from tests.tiny import tiny_pretrained
 from tests.toy import ROOT, TOY, copy_settings
 
 
@@ -29,7 +31,7 @@ def test_a_plan_says_what_each_number_of_devices_takes(here: Path, monkeypatch: 
     copy_settings(here).set("model.layers", 1)
     options = ("--tokens", "1e9", "--teraflops", "1", "--utilization", "0.5", "1", "8")
     model, assumed, disk, header, *rows = retrace("plan", *options, "64").out.splitlines()
-    assert re.fullmatch(r"modernbert: [\d,]+ parameters, 0\.\d+ GFLOP a token; .*, 488,281 steps", model)
+    assert re.fullmatch(r"modernbert: [\d,]+ parameters, 0\.\d+ GFLOP a token; .*, 488,282 steps", model)
     assert assumed == "assumed: a peak of 1 TFLOP/s per device in bf16, 50% MFU"
     assert re.fullmatch(r"disk: 2 × [\d.]+ MiB of weights, 3 × [\d.]+ MiB of checkpoints", disk)
     assert header.split() == ["devices", "blocks", "each", "memory", "each", "time"]
@@ -63,6 +65,9 @@ def test_the_model_of_params_is_its_checkpoint_where_it_has_one(here: Path) -> N
     project.set("model.checkpoint", "org/unknown@" + "1" * 40)
     said = "its sizes are not known before it is fetched; run dvc repro data/dvc.yaml:model"
     assert refused("parameters") == f"error: params.yaml: model.checkpoint: {said}\n"
+    folder = tiny_pretrained(Path("own"), "bert")
+    project.set("model.checkpoint", f"own@{folder_digest(folder)}")
+    assert _totals(retrace("parameters")) == _totals(retrace("parameters", "own"))
 
 
 def test_parameters_are_counted_beside_the_formula_and_published_counts() -> None:
@@ -119,14 +124,14 @@ def test_memory_of_generated_answers_is_that_of_a_language_model(here: Path) -> 
 
 WRONG = [
     ("parameters bert-huge", "error: bert-huge: neither a folder nor one of the presets bert-base, "),
-    ("memory bert-base --batch 0 --length 8", "Error: Invalid value for '--batch': "),
-    ("memory bert-base --batch 1 --length 0", "Error: Invalid value for '--length': "),
+    ("memory bert-base --batch 0 --length 8", "Invalid value for '--batch': "),
+    ("memory bert-base --batch 1 --length 0", "Invalid value for '--length': "),
     ("memory bert-base --batch 1 --length 1000", "--length: 1000 is not allowed; the model reads at most 512 tokens"),
     ("memory bert-base --batch 1 --length 8 --method l", "--method: 'l' is not allowed; expected one of adapter, "),
     ("parameters --method nope", "--method: 'nope' is not allowed; expected one of adapter, "),
-    ("plan --tokens 0", "Error: Invalid value for '--tokens': "),
-    ("plan --tokens 1 1 0", "Error: Invalid value for 'devices': "),
-    ("plan --tokens 1 --utilization 0", "Error: Invalid value for '--utilization': "),
+    ("plan --tokens 0", "Invalid value for '--tokens': "),
+    ("plan --tokens 1 1 0", "Invalid value for 'devices': "),
+    ("plan --tokens 1 --utilization 0", "Invalid value for '--utilization': "),
 ]
 
 

@@ -131,5 +131,5 @@ def test_a_single_process_has_lost_nobody() -> None:
     """Whatever else timed out: the error stays what it is."""
     with pytest.raises(RuntimeError, match=r"^the file system timed out$"), one_of(1, 0).together():
         raise RuntimeError("the file system timed out")
-    with pytest.raises(device.Interrupted, match=r"^process 1 lost another process"), one_of(2, 1).together():
+    with pytest.raises(device.Interrupted, match=r"^process 1 lost contact with another"), one_of(2, 1).together():
         raise RuntimeError("Timed out waiting 45000ms")

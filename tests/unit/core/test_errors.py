@@ -26,7 +26,7 @@ def _raise(error: BaseException):
     [
         (InputError("a.tsv:3: label '7' is not allowed"), 2, "error: a.tsv:3: label '7' is not allowed\n"),
         (FileNotFoundError(errno.ENOENT, "no", "x.json"), 2, "error: x.json: no such file or folder\n"),
-        (FileNotFoundError("No such file: m.st"), 2, "error: m.st: no such file, or not to be read\n"),
+        (FileNotFoundError("No such file: m.st"), 2, "error: m.st: no such file, or it cannot be read\n"),
         (PermissionError(errno.EACCES, "Permission denied", "a/b"), 2, "error: a/b: Permission denied\n"),
         (OSError(errno.ENOSPC, "full", "m.bin"), 2, "error: m.bin: full; nothing was left half-written\n"),
         (SafetensorError("header too large"), 2, "error: weights: header too large\n"),

@@ -64,6 +64,12 @@ def test_system_errors_name_the_target_file(tmp_path: Path) -> None:
     assert _names(tmp_path) == ["out"]
 
 
+def test_what_a_user_has_to_mend_is_not_blamed_on_the_target(tmp_path: Path) -> None:
+    said = "model/tokenizer.json: not a tokenizer: Permission denied (os error 13)"
+    with pytest.raises(InputError, match=re.escape(said)), atomic_file(tmp_path / "out"):
+        raise InputError(said)
+
+
 def test_a_folder_replaces_the_old_one_once_it_is_complete(tmp_path: Path) -> None:
     (tmp_path / ".out.partial/stale").mkdir(parents=True)  # of a writer that was killed
     for name in ("a", "b"):

@@ -24,6 +24,8 @@ def test_texts_are_grouped_by_words_into_quarters() -> None:
     found = _places(length_groups(texts, "words"))
     assert found == {"1–2 words": [0, 1], "3–4 words": [2, 3], "5–6 words": [4, 5], "7–9 words": [6, 7]}
     assert _places(length_groups(["a", "b c", "d e"], "words")) == {"1 words": [0], "2 words": [1, 2]}
+    unspaced = ["今天", "今天很好", "a 今天很好吗", "b c"]
+    assert _places(length_groups(unspaced, "words")) == {"2 words": [0, 3], "3–4 words": [1], "5–6 words": [2]}
 
 
 def test_baselines_of_sentences() -> None:

@@ -160,5 +160,5 @@ def test_a_token_that_no_request_can_carry_is_refused_without_being_shown(monkey
     monkeypatch.setenv("HF_TOKEN", " hf_a \n")
     assert hub_token() == "hf_a"
     monkeypatch.setattr("os.environ", {"HF_TOKEN": token})  # a NUL can come in no other way
-    with pytest.raises(InputError, match=r"^HF_TOKEN: the token is not plain text; copy it anew$"):
+    with pytest.raises(InputError, match=r"^HF_TOKEN: the token is not plain text; copy it again$"):
         hub_token()

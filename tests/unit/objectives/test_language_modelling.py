@@ -5,7 +5,14 @@ import pytest
 import torch
 
 from retrace.core.errors import InputError
-from retrace.objectives.language_modelling import IGNORED, BlockModelling, LabelledBatch, Masking, mask_blocks
+from retrace.objectives.language_modelling import (
+    IGNORED,
+    BlockModelling,
+    LabelledBatch,
+    Masking,
+    mask_blocks,
+    masked_batches,
+)
 from retrace.tokens.tokenizer import Vocabulary
 from tests.tiny import tiny_device, tiny_tokenizer
 
@@ -74,6 +81,12 @@ def test_a_share_that_is_a_whole_number_of_tokens_is_not_one_less(rate: float, m
     blocks, generator = torch.full((1, 100), 9), torch.Generator().manual_seed(1)
     labels = mask_blocks(blocks, Masking(rate), Vocabulary.of(tiny_tokenizer()), generator).labels
     assert (labels != IGNORED).sum() == masked
+
+
+def test_a_held_out_text_shorter_than_a_block_is_one_block() -> None:
+    (found,) = masked_batches(np.arange(5, 35), 64, 0.2, Vocabulary.of(tiny_tokenizer()))
+    assert found.ids.shape == (1, 30)
+    assert (found.labels != IGNORED).sum() == 6
 
 
 def test_the_first_word_of_a_document_is_masked_as_often_as_others() -> None:

@@ -1,12 +1,15 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 
 from retrace.core.errors import DivergedError
 from retrace.models.language_model import LanguageModel, make_language_model
-from retrace.pretraining.run import validation
+from retrace.objectives.language_modelling import BlockModelling
+from retrace.pretraining.run import updates_in, validation
 from retrace.pretraining.settings import PretrainParams, PretrainSettings
+from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.loop import Epoch
 from retrace.training.progress import Meter
 from tests.tiny import MODEL, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
@@ -25,6 +28,15 @@ def _row(model: LanguageModel) -> dict[str, float | None]:
 
 def _model() -> LanguageModel:
     return make_language_model(tiny_config("bert", TOKENIZER), 0, "eager")
+
+
+@pytest.mark.parametrize(("blocks", "updates"), [(9, 4), (3, 5)])
+def test_tokens_are_counted_by_batches_as_they_are(blocks: int, updates: int) -> None:
+    """Up to four blocks of five tokens a batch; one of three blocks where there are three, two from any place."""
+    objective = BlockModelling(np.arange(blocks * 5), Vocabulary.of(tiny_tokenizer()), 5, 4, None, 1)
+    (_, size) = objective.sizes(next(iter(objective.batches(1))))
+    assert updates_in(size * updates - 1, objective) == updates
+    assert size == {9: 20, 3: 10}[blocks]
 
 
 def test_the_perplexity_of_a_curve_is_that_of_its_loss() -> None:

@@ -267,7 +267,7 @@ def test_the_card_has_the_verdict_and_the_table_of_the_report(params) -> None:
 def test_of_one_seed_or_without_scores_no_more_is_said_than_is_known(params) -> None:
     write_json(DETAILS, {"sst2": _run((1,), "models differ")})
     said, note, _ = Trained(FULL, params).results()
-    assert said[-1] == "One seed: the differences hold for these models and say nothing about the methods."
+    assert said[-1] == "With one seed, these differences are between trained models and say nothing about the methods."
     assert "Means" not in note
     write_json(DETAILS, {"sst2": SST2})  # which has no figure that models are judged by
     assert Trained(FULL, params).results() == ([], "", None)

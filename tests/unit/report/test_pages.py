@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from retrace.core.files import write_json
-from retrace.evaluation.records import AnswerBreakdown, Details, MethodDetails
+from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, Details, MethodDetails
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report import summary, svg
 from retrace.report.blocks import Panels, Section
@@ -17,7 +17,7 @@ from retrace.report.page import as_html, as_markdown
 from retrace.report.pretraining import ABSENT, pretraining_section
 from retrace.report.results import Task, read_tasks
 from retrace.report.runs import data_fold, models_folds
-from retrace.report.tasks import task_panels, task_section, thresholds
+from retrace.report.tasks import confusion, task_panels, task_section, thresholds
 from retrace.statistics.scales import CURVES, Comparison, Figure, Flags, Shortfall
 from tests.study import RUN, method_of
 
@@ -113,7 +113,7 @@ def test_an_axis_below_zero_has_a_true_minus_sign() -> None:
 def test_a_small_p_value_is_a_bound_and_a_verdict_from_one_seed_is_explained() -> None:
     for change, row, note in (
         ({"p_corrected": 0.0001}, "| exact McNemar | 0.0001 | tie |", ""),
-        ({"p_corrected": 0.00002}, "| exact McNemar | below 0.0001 | tie |", ""),
+        ({"p_corrected": 0.00002}, "| exact McNemar | \\<0.0001 | tie |", ""),
         ({"verdict": "models differ"}, "| 0.2000 | models differ |", "one seed says nothing about the methods"),
         ({"verdict": "no difference shown"}, "| 0.2000 | no difference shown |", "one seed says nothing"),
     ):
@@ -145,7 +145,9 @@ def test_flags_become_warnings_with_their_evidence() -> None:
         "Below: Full on reviews": [
             "Reviews, Full: accuracy 80.0, Scratch 75.0; difference +5.0 (95% interval −1.2 to +11.2)."
         ],
-        "Dev in training: the data on reviews": ["Reviews, the data: 2 of 20."],
+        "Dev in training: the data on reviews": [
+            summary.MEANINGS["dev_in_training"], "Reviews, the data: 2 of 20."
+        ],
     }  # fmt: skip
 
 
@@ -321,7 +323,11 @@ def test_pretraining_is_worth_the_difference_to_random_weights() -> None:
 def test_pretraining_shows_no_significant_gain_where_methods_tie() -> None:
     for value, found, said in (
         (0.01, "tie", "shows no significant gain on reviews (+1.0, −1.0 to +3.0)"),
-        (0.2, "no difference shown", "shows no significant gain on reviews (+20.0, +18.0 to +22.0)"),
+        (
+            0.2,
+            "no difference shown",
+            "shows no significant gain on reviews (+20.0)",
+        ),  # an interval above 0 would contradict
         (-0.2, "scratch", "makes the model worse on reviews (−20.0, −22.0 to −18.0)"),
     ):
         task = _compared({"full": 0.7 + value, "scratch": 0.7}, [("full", "scratch", value, found)])
@@ -383,7 +389,7 @@ def test_figures_have_the_digits_of_their_scale() -> None:
 
 
 def test_one_seed_is_said_to_be_one() -> None:
-    said = "One seed: the differences hold for these models and say nothing about the methods."
+    said = "With one seed, these differences are between trained models and say nothing about the methods."
     assert [_said(_compared({"full": 0.9}, seeds=seeds))[-1] == said for seeds in (1, 2)] == [True, False]
 
 
@@ -391,6 +397,7 @@ def test_the_perplexity_stands_beside_a_unigram_models() -> None:
     for own, beats, said in (
         (6.17, True, "6.2 per token; a unigram model’s is 163."),
         (170.0, False, "170.0 per token; a unigram model’s is 163, which it does not beat."),
+        (150.0, False, "150.0 per token; a unigram model’s is 163, which it does not beat significantly."),
         (6.17, None, "6.2 per token; a unigram model’s is 163."),
         (None, None, "not defined on this text."),
     ):
@@ -412,6 +419,15 @@ def test_a_method_of_one_task_is_listed_by_its_score_there() -> None:
     both = _compared({"full": 0.8, "scratch": 0.7}, name="news")
     rows = summary.summary_table([_compared({"full": 0.9, "scratch": 0.7, "lora": 0.95}), both], {}, {}).rows
     assert [str(row[0]) for row in rows[:3]] == ["LoRA", "Full", "Scratch"]
+
+
+def test_a_method_that_was_spared_a_hard_task_is_not_listed_first() -> None:
+    """On the reviews, the only task of both, LoRA is 2 points below full fine-tuning."""
+    hard = _compared({"full": 0.8, "scratch": 0.7}, name="news")
+    tasks = [_compared({"full": 0.9, "scratch": 0.7, "lora": 0.88}), hard]
+    rows = summary.summary_table(tasks, {"lora": 0.034, "full": 100.0}, {}).rows
+    assert [str(row[0]) for row in rows[:3]] == ["Full", "LoRA", "Scratch"]
+    assert [row[1] for row in rows[:3]] == ["100.0", "0.034", "–"]
 
 
 def test_whether_sentences_are_told_apart_is_that_of_the_last_epoch() -> None:
@@ -455,6 +471,21 @@ def test_a_row_of_a_confusion_is_the_right_class_and_a_column_the_predicted_one(
     drawn, said = _drawn("Confusion")
     assert "true bad, predicted good: 1 of 10" in drawn
     assert "true bad, predicted good: 1;" in said
+
+
+@pytest.mark.parametrize(
+    ("names", "labels", "said"),
+    [
+        (("bad", "good"), ["bad", "good"], ""),
+        (("negative", "positive"), ["neg.", "pos."], ""),
+        (("very bad", "very good"), ["0", "1"], " Classes: 0 very bad, 1 very good."),
+    ],
+)
+def test_classes_are_numbered_where_their_cut_names_are_alike(names, labels: list[str], said: str) -> None:
+    found = ClassBreakdown(confusion=[[9, 1], [2, 8]], classes={name: {} for name in names}, reliability={})
+    drawn = confusion(_task(), {"full": found})
+    assert re.findall(r"text-anchor=.end.[^>]*>([^<]+)<", str(svg.joined(drawn.panels[0].drawn))) == labels
+    assert drawn.note.endswith(f"Bold: % of the row.{said}")
 
 
 def test_confidence_is_not_taken_for_accuracy() -> None:

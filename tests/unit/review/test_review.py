@@ -27,8 +27,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:_NoneStep:DeprecationWarning")  
 ACCURACY = {"accuracy": 0.8, "f1_macro": 0.8, "validation_loss": 0.5}
 METRICS: dict[str, Any] = {"sst2": {"baselines": {"tfidf": {"accuracy": 0.7}}, "full": ACCURACY, "scratch": ACCURACY}}
 PERPLEXITY: dict[str, Any] = {part: {"masked": 6.0, "unigram": 160.0} for part in ("valid", "test")}
-BETTER = ", beyond the noise; no figure that models are judged by got worse"
-WITHIN_NOISE = "within noise: {} of {} figures differ, none that models are judged by beyond the noise"
+BETTER = ", beyond the noise; no figure that models are judged by got worse beyond it"
+WITHIN_NOISE = "within noise: {} of {} figures differ, but none that models are judged by differs by more than noise"
 
 
 TRACKED = (

@@ -45,7 +45,7 @@ def test_a_length_without_room_is_refused(tmp_path: Path, name: str, most: int, 
     _pairs(tmp_path)
     folder = tmp_path / "classification" / name
     tight, enough = (Classification(folder, tiny_tokenizer(), length) for length in (most, least))
-    said = rf"params.yaml: {name}.max_length: {most} is not allowed; expected at least {least}, which hold a token"
+    said = rf"params.yaml: {name}.max_length: {most} is not allowed; expected at least {least}, to fit a token"
     with pytest.raises(InputError, match=said):
         tight.examples("train")
     assert {len(example.ids) for example in enough.examples("train")} == {least}

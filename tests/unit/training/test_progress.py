@@ -50,7 +50,7 @@ def test_speed_and_time_left_count_the_updates_of_this_run_only(monkeypatch, cap
 
 
 def test_a_terminal_has_a_bar_and_lines_above_it(monkeypatch, capsys) -> None:
-    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(progress.sys.stdout, "isatty", lambda: True)
     with Meter("train", 2) as meter:
         meter.step(100, 1.5, 0.5)
         assert meter._bar is not None

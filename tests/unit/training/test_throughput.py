@@ -43,3 +43,4 @@ def test_the_peak_is_that_of_the_data_sheet() -> None:
     names = ("NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe", "NVIDIA H100 NVL", "NVIDIA H200", "NVIDIA A100-SXM4-40GB")
     assert [peak_flops(name) for name in names] == [989e12, 756e12, 835e12, 989e12, 312e12]
     assert peak_flops("Tesla T4") is peak_flops(None) is None
+    assert peak_flops("NVIDIA H100 80GB HBM3 MIG 1g.10gb") is None  # a seventh of the GPU
