@@ -120,7 +120,7 @@ def memory(
     """
     from retrace.compute.device import open_device
     from retrace.estimates.architectures import HEADS
-    from retrace.estimates.memory import Load, formula_memory, update_needs
+    from retrace.estimates.memory import Load, formula_memory, pretraining_head, update_needs
     from retrace.estimates.needs import head_of
     from retrace.models.heads import longest_input, objective_of
 
@@ -138,8 +138,8 @@ def memory(
     kind, scored = HEADS[head], int(length * share)
     if isinstance(recipe, FineTuneSettings):
         kind, scored = head_of(recipe)
-    elif recipe and recipe.next_sentence:
-        kind = "pairs"
+    elif recipe:
+        kind = pretraining_head(recipe)
     load = Load(batch, length, batch * min(scored, length), device.bf16, device.attention)
     dropout = getattr(recipe, "dropout", None)
     needed = update_needs(kind, named.config, load, optimizer, chosen.tune, dropout)

@@ -171,7 +171,12 @@ def pretraining_needs(
     """The needs of pretraining on a device that gets so many blocks a step."""
     share = recipe.mask_rate if objective_of(config) == "masked" else 1.0
     load = Load(blocks, recipe.block_size, blocks * int(recipe.block_size * share), bf16, attention)
-    return update_needs("pairs" if recipe.next_sentence else "language_model", config, load, recipe.optimizer)
+    return update_needs(pretraining_head(recipe), config, load, recipe.optimizer)
+
+
+def pretraining_head(recipe: PretrainSettings) -> Head:
+    """The head that is pretrained."""
+    return "pairs" if recipe.next_sentence else "language_model"
 
 
 def update_needs(

@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import softmax
 
 from retrace.core.paths import ON_TEST, on_test, questions_path
 from retrace.core.settings import build
 from retrace.datasets.examples import Example, read_classes, read_examples
 from retrace.datasets.squad import Question, read_questions
 from retrace.evaluation.metrics.squad_v2 import compare
-from retrace.evaluation.outcomes import classified, decided_answers, logits_of
+from retrace.evaluation.outcomes import classified, decided_answers
 from retrace.report.blocks import Browser, Fold, Section, Table
 from retrace.report.names import baseline_name, method_name
 from retrace.report.results import Task
@@ -86,9 +85,11 @@ def _classified(
 ) -> Predictions:
     labels, opinions = np.array([example.label for example in examples]), {}
     for method, seeds in kept.items():
-        said = [classified(rows, labels, classes).predicted for rows in seeds]
-        sure = softmax(logits_of(seeds[0]), axis=1).max(axis=1)
-        opinions[method] = Opinion([classes[of] for of in said[0]], [of == labels for of in said], sure)
+        found = [classified(rows, labels, classes) for rows in seeds]
+        said, sure = found[0].predicted, found[0].probabilities
+        assert sure is not None, "models give logits"
+        right = [of.predicted == labels for of in found]
+        opinions[method] = Opinion([classes[of] for of in said], right, sure.max(axis=1))
     for baseline, given in baselines.items():
         opinions[baseline] = Opinion([classes[of] for of in given], [labels == given])
     texts = [example.text if example.pair is None else f"{example.text} / {example.pair}" for example in examples]

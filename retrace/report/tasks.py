@@ -129,9 +129,11 @@ def learning(task: Task, key: str, title: str = "Learning curves") -> list[Panel
 
 def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
     """The confusion matrices."""
+    names = list(next(iter(found.values())).classes)  # the task's, which all methods share
+    short = _short(names)
 
     def draw(method: str) -> Drawn:
-        names, counts = list(found[method].classes), np.array(found[method].confusion)
+        counts = np.array(found[method].confusion)
         shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
         size, drawn = 100 / len(names), []
         for (i, j), share in np.ndenumerate(shares):
@@ -154,8 +156,6 @@ def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
             f"true {names[i]}, predicted {names[j]}: {counts[i, j]:,.0f}" for i, j in np.ndindex(*counts.shape)
         )
 
-    names = list(dict.fromkeys(name for of in found.values() for name in of.classes))
-    short = _short(names)
     note = "Rows: true class; columns: predicted class. Bold: % of the row"
     note += _of_seeds(task, "; means of the seeds") + "."
     if numbered := [f"{number} {name}" for name, number in short.items() if number.isdecimal() and number != name]:

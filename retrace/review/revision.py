@@ -17,7 +17,7 @@ from ruamel.yaml.error import YAMLError
 from retrace.core.errors import InputError
 from retrace.core.paths import ON_TEST
 from retrace.core.records import Record, RunRecord, try_git
-from retrace.core.settings import DATA_PARAMS, PARAMS
+from retrace.core.settings import DATA_PARAMS, PARAMS, with_data
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
 from retrace.perplexity.measures import LANGUAGE_MODEL, PERPLEXITY, Perplexities
 from retrace.results.grid import RUNS, SQUAD, Kind
@@ -85,7 +85,7 @@ class Revision:
     @cached_property
     def params(self) -> dict[str, Any]:
         """params.yaml and data/params.yaml."""
-        found: dict[str, Any] = {}
+        found = []
         for path in (PARAMS, DATA_PARAMS):
             try:
                 values = YAML(typ="safe").load(self.read(path) or b"") or {}
@@ -93,8 +93,8 @@ class Revision:
                 values = None
             if not isinstance(values, dict):
                 raise InputError(f"{path}: not keys and values in YAML in one of the revisions")
-            found |= values
-        return found
+            found.append(values)
+        return with_data(*found)
 
     @cached_property
     def runs(self) -> dict[str, RunRecord]:

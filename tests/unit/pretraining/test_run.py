@@ -32,7 +32,7 @@ def _model() -> LanguageModel:
 
 @pytest.mark.parametrize(("blocks", "updates"), [(9, 4), (3, 5)])
 def test_tokens_are_counted_by_batches_as_they_are(blocks: int, updates: int) -> None:
-    """Up to four blocks of five tokens a batch; one of three blocks where there are three, two from any place."""
+    """Batches of four blocks of five tokens; of a text of three blocks, two are left after a random offset."""
     objective = BlockModelling(np.arange(blocks * 5), Vocabulary.of(tiny_tokenizer()), 5, 4, None, 1)
     (_, size) = objective.sizes(next(iter(objective.batches(1))))
     assert updates_in(size * updates - 1, objective) == updates

@@ -323,11 +323,8 @@ def test_pretraining_is_worth_the_difference_to_random_weights() -> None:
 def test_pretraining_shows_no_significant_gain_where_methods_tie() -> None:
     for value, found, said in (
         (0.01, "tie", "shows no significant gain on reviews (+1.0, −1.0 to +3.0)"),
-        (
-            0.2,
-            "no difference shown",
-            "shows no significant gain on reviews (+20.0)",
-        ),  # an interval above 0 would contradict
+        # Its interval is above 0, and would contradict.
+        (0.2, "no difference shown", "shows no significant gain on reviews (+20.0)"),
         (-0.2, "scratch", "makes the model worse on reviews (−20.0, −22.0 to −18.0)"),
     ):
         task = _compared({"full": 0.7 + value, "scratch": 0.7}, [("full", "scratch", value, found)])

@@ -537,3 +537,10 @@ def test_the_same_examples_add_nothing_to_the_spread_over_seeds(repository: Repo
     (change,) = _found()[1].changes
     reach = 2.776 * 0.01 * (2 / 3) ** 0.5
     assert change.interval == pytest.approx({"low": 0.03 - reach, "high": 0.03 + reach}, abs=1e-4)
+
+
+def test_a_setting_in_the_wrong_file_is_not_the_revisions(repository: Repository) -> None:
+    repository.commit()
+    wanted, data = Revision().params, Path("data/params.yaml")
+    data.write_text(f"{data.read_text()}\nlr: 3\n")
+    assert Revision().params == wanted
