@@ -66,29 +66,30 @@ def test_buckets_waste_little_padding() -> None:
     assert sum(lengths) / padded > 0.97
 
 
-@given(st.integers(8, 64), st.floats(0.05, 0.9), st.integers(0, 99))
+@given(st.integers(8, 64), st.integers(5, 90), st.integers(0, 99))
 @settings(deadline=None, max_examples=50)
-def test_a_fixed_share_is_masked_and_never_a_special_token(length: int, rate: float, seed: int) -> None:
+def test_a_fixed_share_is_masked_and_never_a_special_token(length: int, percent: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     blocks = torch.randint(0, VOCABULARY.size, (4, length), generator=generator)
-    masked = mask_blocks(blocks, Masking(rate), VOCABULARY, generator)
+    masked = mask_blocks(blocks, Masking(percent / 100), VOCABULARY, generator)
     chosen = masked.labels != IGNORED
     ordinary = ~torch.isin(blocks, torch.tensor(VOCABULARY.special))
-    counts = torch.tensor([max(1, int(real * rate)) for real in (blocks != VOCABULARY.pad).sum(1).tolist()])
+    counts = torch.tensor([max(1, real * percent // 100) for real in (blocks != VOCABULARY.pad).sum(1).tolist()])
     assert (chosen.sum(1) == torch.minimum(counts, ordinary.sum(1))).all()
     assert torch.equal(masked.ids, torch.where(chosen, cast(int, VOCABULARY.mask), blocks))
     assert (masked.labels[chosen] == blocks[chosen]).all()
     assert not (chosen & ~ordinary).any()
 
 
-@given(st.integers(8, 64), st.floats(0.1, 0.6), st.integers(0, 99))
+@given(st.integers(8, 64), st.integers(10, 60), st.integers(0, 99))
 @settings(deadline=None, max_examples=50)
-def test_words_are_masked_as_a_whole(length: int, rate: float, seed: int) -> None:
+def test_words_are_masked_as_a_whole(length: int, percent: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     blocks = torch.randint(5, VOCABULARY.size, (4, length), generator=generator)
     continues = torch.arange(VOCABULARY.size) % 3 == 0
-    chosen = mask_blocks(blocks, Masking(rate, continues=continues), VOCABULARY, generator).labels != IGNORED
-    count = max(1, int(length * rate))
+    masking = Masking(percent / 100, continues=continues)
+    chosen = mask_blocks(blocks, masking, VOCABULARY, generator).labels != IGNORED
+    count = max(1, length * percent // 100)
     for block, here in zip(blocks, chosen, strict=True):
         starts = [0, *(at for at in range(1, length) if not continues[block[at]]), length]
         words = [here[start:end] for start, end in pairwise(starts)]
