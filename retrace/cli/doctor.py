@@ -88,7 +88,10 @@ def _findings(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
     try:
         yield from check()
     except InputError as error:  # DVC's configuration cannot be read
-        yield Finding(check.__name__.strip("_"), str(error), "git checkout HEAD -- .dvc/config")
+        is_committed = try_git("diff", "--quiet", "HEAD", "--", ".dvc/config") is not None
+        local = Path(".dvc/config.local")
+        fix = f"mv {local} {local}.damaged" if is_committed and local.is_file() else "git checkout HEAD -- .dvc/config"
+        yield Finding(check.__name__.strip("_"), str(error), fix)
 
 
 def _environment() -> Iterator[Finding]:
@@ -105,6 +108,9 @@ def _environment() -> Iterator[Finding]:
 
 def _versions() -> Iterator[Finding]:
     """Installed versions against the pins."""
+    if not PINS.is_file():
+        yield Finding("versions", f"{PINS} is missing", f"git checkout HEAD -- {PINS}")
+        return
     pins = dict(line.split("==") for line in PINS.read_text(encoding="utf-8").split() if "==" in line)
     found = {name: installed(name).partition("+")[0] for name in pins}
     others = [f"{name} is {found[name]}, pinned {pinned}" for name, pinned in pins.items() if found[name] != pinned]

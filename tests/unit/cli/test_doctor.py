@@ -186,14 +186,28 @@ def test_a_remote_of_which_nothing_is_compared(checkout: Project, level: str) ->
     assert _fixed("remote", f"dvc remote modify {level}shared verify true") == said
 
 
-def test_settings_of_dvc_that_it_cannot_read(checkout: Project) -> None:
-    config = Path(".dvc/config")
-    config.write_text("[core\n")
-    mended = ("git checkout HEAD -- .dvc/config",) * 2
-    assert [(check, fix) for check, _, fix in _wrong()] == list(zip(("cache", "remote"), mended, strict=True))
+@pytest.mark.parametrize(
+    ("damaged", "fix"),
+    [
+        (".dvc/config", "git checkout HEAD -- .dvc/config"),
+        (".dvc/config.local", "mv .dvc/config.local .dvc/config.local.damaged"),
+    ],
+)
+def test_settings_of_dvc_that_it_cannot_read(checkout: Project, damaged: str, fix: str) -> None:
+    Path(".dvc/config").write_text("")
+    checkout.commit("DVC's settings")
+    Path(damaged).write_text("[core\n")
+    assert [(check, said) for check, _, said in _wrong()] == [("cache", fix), ("remote", fix)]
     assert refused("check", "--cache").startswith(
         "error: DVC's configuration (.dvc/config or .dvc/config.local): config file error: Invalid line ('[core')"
     )
+    subprocess.run(fix, shell=True, check=True, capture_output=True)
+    assert _wrong() == []
+
+
+def test_pins_that_were_removed(checkout: Project) -> None:
+    (checkout.folder / "requirements.txt").unlink()
+    assert _fixed("versions", "git checkout HEAD -- requirements.txt") == "requirements.txt is missing"
 
 
 def test_the_cache_that_is_looked_at_is_that_of_the_checkout(checkout: Project) -> None:

@@ -15,7 +15,7 @@ from retrace.core.settings import read_params
 from retrace.estimates import needs
 from retrace.estimates.architectures import find_model
 from retrace.estimates.needs import config_of
-from tests.commands import retrace
+from tests.commands import refused, retrace
 from tests.toy import TOY, copy_settings
 
 GIB = 2**30
@@ -45,6 +45,11 @@ def test_what_is_needed_stands_beside_what_there_is(machine) -> None:
     said = rf"{needed} disk for models and states; 1\.0 GiB is free\n"
     said += rf"{needed} memory for the tensors of .* on one device; 512 MiB of 1\.0 GiB is free in main memory\n"
     assert re.fullmatch(said, retrace("needs").out)
+
+
+def test_nothing_is_estimated_for_settings_that_the_stages_refuse(machine) -> None:
+    machine.project.set("metrics.nonsense", 1)
+    assert refused("needs") == refused("check")
 
 
 def test_a_frozen_body_is_in_float32_while_a_cpu_loads_it(machine, monkeypatch: pytest.MonkeyPatch) -> None:
