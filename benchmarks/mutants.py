@@ -69,7 +69,7 @@ class Change:
 
     @property
     def now(self) -> str:
-        """What has become of the line; nothing where it was left out."""
+        """What has become of the line; nothing if it was left out."""
         lines = self.code.splitlines()
         return lines[self.line - 1].strip() if len(lines) == self.lines else ""
 

@@ -61,7 +61,7 @@ def read_task(name: str, grid: Grid, splits: Sequence[str]) -> Task:
 def read_runs(name: str, grid: Grid, task: Task, read: Callable[[Path, Kind], Sequence[Epoch]]) -> list[MethodRun]:
     """The predictions of every method with every seed; `read` reads a run's folder.
 
-    Raises InputError where they are of other examples than the task's, as after a change of the data.
+    Raises InputError if they are of other examples than the task's, as after a change of the data.
     """
     runs = []
     for cell in grid.cells_of(name):

@@ -70,7 +70,7 @@ class Maker:
         return " ".join(self._words[min(3999, int(rank) - 1)] for rank in self._random.zipf(1.3, count))
 
     def _right(self, method: str, difficulty: np.ndarray) -> np.ndarray:
-        """Margins, (N,), above 0 where a run is right."""
+        """Margins, (N,), above 0 if a run is right."""
         noisy = difficulty + 0.5 * self._random.normal(size=len(difficulty))
         return (np.quantile(difficulty, QUALITY[method]) - noisy) * (4 if QUALITY[method] > 0.8 else 0.5)
 

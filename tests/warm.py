@@ -40,7 +40,7 @@ def address(folder: Path) -> str:
 
 
 def call(arguments: list[str]) -> int:
-    """Have a command run; its exit code, less than 0 where a signal ended it."""
+    """Have a command run; its exit code, less than 0 if a signal ended it."""
     alone = re.match(r"stages\.(?!sources\.)|dvc$", arguments[1])  # talks to no hub
     hub = not alone and any(name.startswith("HF_") for name in os.environ)
     with socket.socket(socket.AF_UNIX) as server:

@@ -95,7 +95,7 @@ def check_project() -> dict[str, Any]:
 
 
 def require_ready() -> None:
-    """Raise InputError where `dvc repro` would fail for a wrong setting, or for a further task without its files.
+    """Raise InputError if `dvc repro` would fail for a wrong setting, or for a further task without its files.
 
     DVC would run other stages first, or only say that a dependency is missing. A folder that `dvc add` tracks may be
     in the remote.
@@ -148,7 +148,7 @@ def cache_folder() -> Path:
 
 
 def dvc_config() -> Any:
-    """DVC's configuration; raises InputError where a file of it is malformed."""
+    """DVC's configuration; raises InputError if a file of it is malformed."""
     from dvc.config import Config, ConfigError  # here, as it takes half a second to import
 
     try:

@@ -69,7 +69,7 @@ class LockFile(BaseModel):
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="print json")] = False) -> None:
     """Check this checkout: environment, settings, recorded results, leftovers, cache, space, remote, GPUs.
 
-    Exit code 1 where something is wrong; each problem comes with the command that fixes it.
+    Exit code 1 if something is wrong; each problem comes with the command that fixes it.
     """
     require_checkout()
     findings = [finding for check in CHECKS for finding in _findings(check)]

@@ -79,7 +79,7 @@ def _named(model: str | None) -> "NamedModel":
 def _params_and_method(method: str, head: str | None) -> "tuple[dict[str, Any], Method]":
     """The settings, empty without params.yaml, and a method for the task with this head.
 
-    Raises InputError where neither params.yaml nor retrace/methods has a method of that name.
+    Raises InputError if neither params.yaml nor retrace/methods has a method of that name.
     """
     from retrace.finetuning.method import read_method
     from retrace.study.comparison import method_names

@@ -92,7 +92,7 @@ def publish(
 def _send(folder: Path, trained: Trained, address: Address, private: bool, commit: str) -> str:
     """Upload what was prepared; returns what was done, in words.
 
-    Raises InputError where the published base has other weights than the model was trained on.
+    Raises InputError if the published base has other weights than the model was trained on.
     """
     if address.base and stored_digest(address.base, BASE_WEIGHTS) != file_digest(trained.base / BASE_WEIGHTS):
         raise InputError(f"--base: {address.base} has other weights than {trained.base}; publish these first")

@@ -120,7 +120,7 @@ class Device:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Raise Interrupted where another process ended, or has not answered for the process group's timeout."""
+        """Raise Interrupted if another process ended, or has not answered for the process group's timeout."""
         try:
             yield
         except RuntimeError as error:
@@ -221,7 +221,7 @@ def _threads(accelerator: Accelerator) -> int:
 
 
 def is_true(variable: str) -> bool:
-    """Whether an environment variable is true; raises InputError where it is neither true, false nor unset."""
+    """Whether an environment variable is true; raises InputError if it is neither true, false nor unset."""
     wanted = os.environ.get(variable) or "false"
     if wanted not in ("true", "false"):
         raise InputError(f"{variable}: {wanted!r} is not allowed; expected true or false")
@@ -229,7 +229,7 @@ def is_true(variable: str) -> bool:
 
 
 def whole_number(variable: str) -> int | None:
-    """The number in an environment variable, None if unset; raises InputError where it is not a whole one above 0."""
+    """The number in an environment variable, None if unset; raises InputError if it is not a whole one above 0."""
     wanted = os.environ.get(variable, "")
     if wanted and (not wanted.isdecimal() or int(wanted) < 1):
         raise InputError(f"{variable}: {wanted!r} is not allowed; expected a whole number above 0")

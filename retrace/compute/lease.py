@@ -24,7 +24,7 @@ _leases: list[TextIO] = []  # open until the process ends
 
 
 def lease_gpus() -> None:
-    """Wait for a free GPU and make it the only one that CUDA sees; do nothing where there are no GPUs.
+    """Wait for a free GPU and make it the only one that CUDA sees; do nothing if there are no GPUs.
 
     Processes started by one launcher on this machine take the GPUs of their ranks, in turn, and go on when all have
     theirs: in any other order two launches could wait for each other forever, and a process group times out.

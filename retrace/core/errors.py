@@ -88,7 +88,7 @@ def exit_cleanly(main: Callable[[], None]) -> None:
         main()
         if os.environ.get("DVC_STAGE"):
             _leave()
-        if sys.stdout:  # None where it is closed
+        if sys.stdout:  # None if it is closed
             sys.stdout.flush()
     except InputError as error:
         _fail(str(error), DIVERGED if isinstance(error, DivergedError) else USAGE)

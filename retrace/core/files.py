@@ -76,7 +76,7 @@ def file_digests(paths: Iterable[Path]) -> dict[str, str]:
 
 
 def damaged(folder: Path, digests: Mapping[str, str]) -> Path | None:
-    """The first file that is not as it was written, or `SUMS` where one is gone; None where the folder is intact.
+    """The first file that is not as it was written, or `SUMS` where one is gone; None if the folder is intact.
 
     `digests` are those of `file_digests`, of this folder and maybe others.
     """
@@ -118,7 +118,7 @@ def rounded(value: Any, digits: int = COMMITTED_DIGITS) -> Any:
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Read a UTF-8 file line by line: line numbers from 1, and lines without line breaks.
 
-    Raises InputError where the file is missing or empty, or a line is not UTF-8 or contains a NUL, as UTF-16 does.
+    Raises InputError if the file is missing or empty, or a line is not UTF-8 or contains a NUL, as UTF-16 does.
     """
     if not path.is_file():
         raise InputError(f"{path}: no such file")
@@ -140,7 +140,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
 def read_json(path: Path) -> Any:
     """The value in a json file.
 
-    Raises FileNotFoundError where the file is absent, InputError naming the place where it is not json.
+    Raises FileNotFoundError if the file is absent, InputError naming the place where it is not json.
     """
     return parse_json(read_text(path), path)
 
@@ -148,7 +148,7 @@ def read_json(path: Path) -> Any:
 def read_text(path: Path) -> str:
     """A file's text, with `\\n` for every line break.
 
-    Raises FileNotFoundError where the file is absent, InputError where it is empty or not UTF-8.
+    Raises FileNotFoundError if the file is absent, InputError if it is empty or not UTF-8.
     """
     path.stat()
     return "\n".join(line for _, line in numbered_lines(path))
@@ -196,7 +196,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def read_object(path: Path) -> dict[str, Any]:
     """Read a json object.
 
-    Raises FileNotFoundError where the file is absent, InputError where it holds anything else.
+    Raises FileNotFoundError if the file is absent, InputError if it holds anything else.
     """
     found = read_json(path)
     if not isinstance(found, dict):

@@ -46,7 +46,7 @@ class Holder:
 
 
 def take(path: Path) -> TextIO | None:
-    """Lock a file until it is closed, and write the holder into it; None where another process holds it."""
+    """Lock a file until it is closed, and write the holder into it; None if another process holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         lock = _opened(path)
@@ -72,7 +72,7 @@ def _opened(path: Path) -> TextIO:
 
 
 def holder(path: Path) -> Holder | None:
-    """The holder that a lock names; None where nobody holds it, or it is not there."""
+    """The holder that a lock names; None if nobody holds it, or it is not there."""
     with suppress(FileNotFoundError), path.open() as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)

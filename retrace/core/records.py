@@ -45,7 +45,7 @@ class Record(BaseModel):
     def read(cls, path: Path) -> Self:
         """The record in a file.
 
-        Raises FileNotFoundError where it is absent, InputError naming the first key that is not as expected.
+        Raises FileNotFoundError if it is absent, InputError naming the first key that is not as expected.
         """
         try:
             return cls.from_json(read_object(path))
@@ -97,7 +97,7 @@ class RunRecord(Record):
     tokens_per_second: int
     waiting_percent: float  # of the seconds, waiting for data
     teraflops_per_second: float
-    utilisation_percent: float | None  # of the devices' peak; None where the peak is unknown
+    utilisation_percent: float | None  # of the devices' peak; None if the peak is unknown
     peak_memory_mib: int  # of this process
     gpu_memory_mib: int | None  # of this process; None without a GPU
     parameters: int
@@ -144,7 +144,7 @@ def installed(library: str) -> str:
 def git(*arguments: str, folder: Path = Path()) -> str:
     """The output of git in a folder, without the last line break.
 
-    Raises InputError where git is absent or fails.
+    Raises InputError if git is absent or fails.
     """
     try:
         command = ("git", *arguments)  # whose file names may not be UTF-8
@@ -158,7 +158,7 @@ def git(*arguments: str, folder: Path = Path()) -> str:
 
 
 def try_git(*arguments: str, folder: Path = Path()) -> str | None:
-    """The same; None where git is absent or fails."""
+    """The same; None if git is absent or fails."""
     try:
         return git(*arguments, folder=folder)
     except InputError:

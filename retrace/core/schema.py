@@ -41,7 +41,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
 
 
 def within(schema: Mapping[str, Any], place: Iterable[Any]) -> Mapping[str, Any]:
-    """The part of a JSON schema for the value at a path; empty where there is none."""
+    """The part of a JSON schema for the value at a path; empty if there is none."""
     for part in place:
         found: list[Any] = []
         for each in schema.get("anyOf", [schema]):

@@ -65,7 +65,7 @@ class Params(Section):
     def read(cls, params: Mapping[str, Any] | None = None, **item: str) -> Self:
         """Read and check the settings; `item` gives the values of `${item.…}` in dvc.yaml.
 
-        Raises InputError where a key is missing, a value is wrong, or two do not go together.
+        Raises InputError if a key is missing, a value is wrong, or two do not go together.
         """
         params = read_params() if params is None else params
         keys = {name: _filled(name, params, item) for name in cls.dvc_keys()}
@@ -88,7 +88,7 @@ class Params(Section):
 def read_params(folder: Path = Path()) -> dict[str, Any]:
     """All keys of params.yaml and data/params.yaml in a folder.
 
-    Raises InputError where params.yaml is absent.
+    Raises InputError if params.yaml is absent.
     """
     require_checkout(PARAMS, folder=folder)
     params = read_yaml(folder / PARAMS)
@@ -103,7 +103,7 @@ def with_data(params: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, A
 def read_yaml(path: Path) -> dict[str, Any]:
     """The keys and values in a file, as DVC reads it (YAML 1.2, where 5e-4 is a number).
 
-    Raises FileNotFoundError where the file is absent, InputError where it is not YAML or has no keys and values.
+    Raises FileNotFoundError if the file is absent, InputError if it is not YAML or has no keys and values.
     """
     text = read_text(path)
     try:
@@ -126,7 +126,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def _require_plain(path: Path, params: Any) -> None:
-    """Raise InputError where aliases (*name) expand to too many values, or without end, or a key is not a scalar."""
+    """Raise InputError if aliases (*name) expand to too many values, or without end, or a key is not a scalar."""
     count, waiting = 0, [params]
     while waiting:
         value = waiting.pop()
@@ -193,15 +193,15 @@ def require(holds: bool, field: str, value: object, allowed: str) -> None:
 
 
 def require_each_once(field: str, listed: Collection[object]) -> None:
-    """Raise such an error where something is listed twice."""
+    """Raise such an error if something is listed twice."""
     require(len(set(listed)) == len(listed), field, listed, "expected each once")
 
 
-def require_one_of(allowed: Collection[str], name: str, key: str) -> None:
-    """Raise InputError unless the name given under a key of the settings is allowed."""
+def require_one_of(allowed: Collection[str], name: object, key: str, place: Path | str | None = None) -> None:
+    """Raise InputError unless the name given under a key is allowed; the settings' file, unless `place` is another."""
     if name not in allowed:
         expected = f"one of {', '.join(allowed)}" if allowed else "none, as there are none"
-        raise InputError(f"{file_of(key)}: {key}: {name!r} is not allowed; expected {expected}")
+        raise InputError(f"{place or file_of(key)}: {key}: {name!r} is not allowed; expected {expected}")
 
 
 def plugin_names(package: str) -> list[str]:
@@ -210,12 +210,12 @@ def plugin_names(package: str) -> list[str]:
     return sorted(path.stem for path in files if path.stem != "__init__")
 
 
-def load_plugin(package: str, name: str, key: str) -> ModuleType:
+def load_plugin(package: str, name: str, key: str, place: Path | None = None) -> ModuleType:
     """Import the module called `name` from a package.
 
-    Raises InputError, which names the `key` of params.yaml, where there is none.
+    Raises InputError, which names the `key` of the settings, or of the file `place`, if there is none.
     """
-    require_one_of(plugin_names(package), name, key)
+    require_one_of(plugin_names(package), name, key, place)
     return importlib.import_module(f"{package}.{name}")
 
 

@@ -16,7 +16,7 @@ INDEX = "model.safetensors.index.json"  # where the weights are in several files
 def parameters_by_module(folder: Path) -> dict[str, int]:
     """The number of parameters of each module of the model saved in `folder`; each layer is one module.
 
-    Tied weights are saved, and so counted, once. Raises InputError where a file of weights is missing.
+    Tied weights are saved, and so counted, once. Raises InputError if a file of weights is missing.
     """
     counts: Counter[str] = Counter()
     for path in (folder / name for name in weight_files(folder)):
@@ -31,7 +31,7 @@ def parameters_by_module(folder: Path) -> dict[str, int]:
 def weight_files(folder: Path) -> list[str]:
     """The names of the model's weight files in `folder`, whether or not they exist.
 
-    Raises InputError where an index lists no files, or files outside the folder.
+    Raises InputError if an index lists no files, or files outside the folder.
     """
     index = folder / INDEX
     if not index.is_file():
@@ -46,7 +46,7 @@ def weight_files(folder: Path) -> list[str]:
 
 
 def require_whole(path: Path) -> None:
-    """Raise InputError where a file is not safetensors or is cut short; only its header is read."""
+    """Raise InputError if a file is not safetensors or is cut short; only its header is read."""
     try:
         with safe_open(path, framework="numpy"):
             return

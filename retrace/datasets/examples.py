@@ -65,7 +65,7 @@ def read_sentences(path: Path) -> list[Example]:
 def read_classes(folder: Path) -> tuple[str, ...]:
     """The names of the classes of the task in `folder`, in the order of their numbers.
 
-    Raises InputError where the task's data has not been prepared.
+    Raises InputError if the task's data has not been prepared.
     """
     path = folder / CLASSES
     if not path.is_file():
@@ -76,7 +76,7 @@ def read_classes(folder: Path) -> tuple[str, ...]:
 def read_examples(folder: Path, part: str) -> list[Example]:
     """The examples of `train`, `dev` or, if the task has one, `test`, in the order of the file.
 
-    Raises InputError where the file is missing.
+    Raises InputError if the file is missing.
     """
     return [Example(**json.loads(line)) for _, line in numbered_lines(examples_path(folder, part))]
 

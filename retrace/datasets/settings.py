@@ -90,7 +90,7 @@ class TaskParams(Params):
     def read(cls, params: Mapping[str, Any] | None = None, **item: str) -> Self:
         """Read and check the settings of the task called `key`, and that name.
 
-        Raises InputError where either is wrong.
+        Raises InputError if either is wrong.
         """
         (alias,) = cls.dvc_keys()
         name, prefix = item["key"], alias.removeprefix(f"{DATA_PARAMS}:").removesuffix("${key}")

@@ -251,7 +251,7 @@ def split_rows(rows: Mapping[str, Sequence[Row]], settings: SplitSettings, name:
 def split_questions(train: Path, dev: Path, settings: SplitSettings) -> None:
     """Where there is a `split`, move all but that share of the questions of `train` to `dev`.
 
-    By text, the questions on a passage stay together. Raises InputError where a question is malformed or there are too
+    By text, the questions on a passage stay together. Raises InputError if a question is malformed or there are too
     few.
     """
     if settings.split is None:

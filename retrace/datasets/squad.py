@@ -31,7 +31,7 @@ class Question:
 def read_questions(path: Path) -> list[Question]:
     """Read all questions of a file.
 
-    Raises FileNotFoundError where it is absent. Raises InputError where there is no question, where it is not json
+    Raises FileNotFoundError if it is absent. Raises InputError if there is no question, if it is not json
     (naming line and column), and where a field or an answer's offset is wrong or an id occurs twice (naming the
     question, or the number of the article).
     """

@@ -67,7 +67,7 @@ def cell(where: str, cells: Mapping[str, Any], column: str, hint: str = "") -> A
 
 
 def text_cell(where: str, cells: Mapping[str, Any], column: str) -> str:
-    """The same for a column of text; raises InputError where the value is anything else."""
+    """The same for a column of text; raises InputError if the value is anything else."""
     value = cell(where, cells, column)
     if not isinstance(value, str):
         raise InputError(f"{where}: {column} {value!r} is not allowed; expected text")
@@ -78,7 +78,7 @@ def text_cell(where: str, cells: Mapping[str, Any], column: str) -> str:
 def copied(sources: Mapping[Path, Path]) -> Iterator[None]:
     """Copy the user's files, `sources` giving the original of each copy; errors within name the original.
 
-    Raises FileNotFoundError where one is missing.
+    Raises FileNotFoundError if one is missing.
     """
     for copy, source in sources.items():
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ def read_documents(path: Path) -> Iterator[str]:
     """Yield documents: articles if the file has WikiText's ` = Title = ` lines, else paragraphs.
 
     Paragraphs are separated by blank lines. A lone carriage return also ends a line, as on the classic Mac. Raises
-    InputError where the file has no text.
+    InputError if the file has no text.
     """
     lines: list[str] = []
     articles = found = False

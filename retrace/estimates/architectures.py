@@ -17,7 +17,7 @@ from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
-from retrace.core.settings import build, plugin_names
+from retrace.core.settings import build, plugin_names, require_one_of
 from retrace.core.weights import module_of
 from retrace.models.heads import FAMILIES, Head, make_config, make_model, pretraining_head, read_config
 from retrace.models.settings import ModelSettings
@@ -54,7 +54,7 @@ def preset_names() -> list[str]:
 def find_preset(name: str) -> NamedModel:
     """The preset of that name.
 
-    Raises LookupError, which lists the presets, where there is none.
+    Raises LookupError, which lists the presets, if there is none.
     """
     if name not in (there := preset_names()):
         raise LookupError(f"model: {name!r} not found; expected one of {', '.join(there)}")
@@ -66,19 +66,18 @@ def find_preset(name: str) -> NamedModel:
 def find_model(name: str) -> NamedModel:
     """The preset of that name, or the model saved in that folder.
 
-    Raises InputError where there is none, or its family is not one of retrace/families.
+    Raises InputError if there is none, or its family is not one of retrace/families.
     """
     if name in preset_names():
         return find_preset(name)
     if not Path(name).is_dir():
         raise InputError(f"{name}: neither a folder nor one of the presets {', '.join(preset_names())}")
-    file, families = f"{name}/config.json", plugin_names(FAMILIES)
+    file = f"{name}/config.json"
     try:
         config = read_config(Path(name))
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{file}: {str(error).splitlines()[0]}") from None
-    if (family := config.model_type) not in families:
-        raise InputError(f"{file}: model_type: {family!r} is not allowed; expected one of {', '.join(families)}")
+    require_one_of(plugin_names(FAMILIES), config.model_type, "model_type", file)
     return NamedModel(name, config)
 
 
@@ -187,7 +186,7 @@ def evaluate(formula: str, config: PreTrainedConfig) -> int:
 
 
 def closed_form(config: PreTrainedConfig, counts: Iterable[Count] = ()) -> ClosedForm | None:
-    """The formula of the config's family beside a model's parameters; None where the family has no formula.
+    """The formula of the config's family beside a model's parameters; None if the family has no formula.
 
     Parameters that a fine-tuning method added belong to no term, whatever their names.
     """

@@ -185,7 +185,7 @@ def update_needs(
 ) -> Needs:  # fmt: skip
     """The needs of a model with this head, after the `tune` of a method; None is the config's own dropout.
 
-    Raises InputError where the optimizer gets no weights.
+    Raises InputError if the optimizer gets no weights.
     """
     with torch.device("meta"):
         model = _prepared(head, config, load, tune, dropout).train()
@@ -317,7 +317,7 @@ def adapter_memory(parameters: int, added: int, config: PreTrainedConfig, width:
 
 
 def formula_memory(method: Method, config: PreTrainedConfig, needs: Needs) -> tuple[str, Memory] | None:
-    """The formula for a method, and its coefficients for a model; None where the study has none."""
+    """The formula for a method, and its coefficients for a model; None if the study has none."""
     if method.file in ("full", "scratch"):
         return FULL, full_memory(needs.parameters, config)
     if method.file != "adapter":

@@ -66,7 +66,7 @@ class Planned:
 def require_room(params: Mapping[str, Any]) -> Iterator[str]:
     """What the runs need and what there is, line by line.
 
-    Raises InputError where there is clearly too little: less memory in all than one device needs, or half of the disk.
+    Raises InputError if there is clearly too little: less memory in all than one device needs, or half of the disk.
     """
     runs = list(_runs(params))
     unknown = [name or "model" for name, config in _configs(params).items() if config is None]
@@ -93,7 +93,7 @@ def require_room(params: Mapping[str, Any]) -> Iterator[str]:
 
 
 def planned_memory(params: Mapping[str, Any], name: str) -> int | None:
-    """Bytes that the tensors of the run `name` take on each of its devices; None where there is no such run."""
+    """Bytes that the tensors of the run `name` take on each of its devices; None if there is no such run."""
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     return next((run.needs.memory(processes, is_sharded()) for run in _runs(params, processes, name)), None)
 
@@ -108,7 +108,7 @@ def _configs(params: Mapping[str, Any]) -> dict[str | None, PreTrainedConfig | N
 def config_of(params: Mapping[str, Any], name: str | None = None) -> PreTrainedConfig | None:
     """The config of the model that is pretrained here, or of the entry `name` under `checkpoints`.
 
-    That of a checkpoint is in its folder or, before it is fetched, a preset; None where there is neither.
+    That of a checkpoint is in its folder or, before it is fetched, a preset; None if there is neither.
     """
     origin = read_initial_checkpoint(params, name).origin
     if origin is None:

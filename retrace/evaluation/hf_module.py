@@ -60,7 +60,7 @@ class RetraceMetric(evaluate.Metric):
 
 
 def _answered(predictions: list[Any], references: list[Any], no_answer_threshold: float = 1.0) -> Answered:
-    """Predictions are answers, "" for none; references are lists of right answers, empty where there is none.
+    """Predictions are answers, "" for none; references are lists of right answers, empty if there is none.
 
     Or both have the format of `evaluate`'s squad_v2, with no_answer_probability, and are matched by id; answers whose
     probability is above `no_answer_threshold` (default 1.0) count as no answer.

@@ -63,7 +63,7 @@ class Classified:
 class Answered:
     """One decided answer for each question, "" for none."""
 
-    golds: tuple[tuple[str, ...], ...]  # N tuples of right answers, empty where the question has none
+    golds: tuple[tuple[str, ...], ...]  # N tuples of right answers, empty if the question has none
     answers: tuple[str, ...]  # (N,)
     spans: tuple[str, ...] | None = None  # (N,), the best answers, if the model may abstain
     no_answer: np.ndarray | None = None  # (N,), the score of no answer less that of the span, on any scale

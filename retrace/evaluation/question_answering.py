@@ -33,7 +33,7 @@ FEWEST, OTHER = 20, "other"  # question words with fewer questions are grouped a
 
 
 def figures_by_question(outcome: Answered, of: OneAnswer) -> dict[str, np.ndarray]:
-    """Name → (N,), 0 where a question has no answer; no figure if none has one."""
+    """Name → (N,), 0 if a question has no answer; no figure if none has one."""
     rows = [of(answer, golds) if golds else {} for answer, golds in zip(outcome.answers, outcome.golds, strict=True)]
     return {str(name): values.to_numpy() for name, values in pd.DataFrame(rows).fillna(0.0).items()}
 

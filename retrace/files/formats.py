@@ -25,7 +25,7 @@ LITTLE, FOLD = 1 << 30, 100  # bytes that any file may unpack to; how many times
 def read_records(path: Path, file_format: str | None = None) -> Records:
     """Read a file row by row; the format is that of its suffix unless `file_format` names it.
 
-    Raises InputError where the format is unknown, the file is missing or, naming it, a row is malformed.
+    Raises InputError if the format is unknown, the file is missing or, naming it, a row is malformed.
     """
     name = path.suffix.removeprefix(".").lower() if file_format is None else file_format
     if name not in FORMATS:
@@ -49,7 +49,7 @@ def read_rows(path: Path) -> Rows:
 def label_of(where: str, cells: Mapping[str, Any], column: str) -> str:
     """A row's label as text without surrounding white space; 1.0, as pandas writes integers beside gaps, is 1.
 
-    Raises InputError naming the row where it is missing or empty, or neither text nor a whole number.
+    Raises InputError naming the row if it is missing or empty, or neither text nor a whole number.
     """
     label = cell(where, cells, column)
     if isinstance(label, float) and label.is_integer():
@@ -92,7 +92,7 @@ def _read_parquet(path: Path) -> Records:
 
 
 def _require_size(path: Path, unpacked: int) -> None:
-    """Raise InputError where a file unpacks to far more bytes than it has."""
+    """Raise InputError if a file unpacks to far more bytes than it has."""
     if unpacked > max(LITTLE, FOLD * path.stat().st_size):
         raise InputError(f"{path}: it unpacks to more than {FOLD} times its {path.stat().st_size:,} bytes")
 

@@ -81,7 +81,7 @@ def _read_rows(records: Records, settings: TaskSettings) -> Iterator[LabelledRow
 def _class_numbers(labels: Collection[str], classes: Sequence[str], key: str) -> tuple[dict[str, int], int]:
     """Class numbers by label: by name and, unless names are numbers, by numbers from 0 or 1 up; and which of the two.
 
-    Raises InputError where the labels do not tell which.
+    Raises InputError if the labels do not tell which.
     """
     by_name = {name: number for number, name in enumerate(classes)}
     numbers = {int(label) for label in labels if label.isdecimal() and len(label) <= MOST_DIGITS}

@@ -3,10 +3,11 @@
 As in the feature-based approach of Devlin et al. 2018, section 5.3, a frozen body has no dropout.
 """
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any, Generic, cast
 
 import numpy as np
 import torch
@@ -18,10 +19,20 @@ from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAtte
 from retrace.compute.device import Device
 from retrace.finetuning.task import Example, Task, Tensors, outputs
 from retrace.models.heads import in_body, text_vector
+from retrace.training.throughput import ProductOperations
 
 MOST = 2**32  # bytes of features; if they take more, the body computes them anew for every batch
 
 Parts = Mapping[str, Sequence[Example]]
+
+
+@dataclass(frozen=True)
+class Prepared(Generic[Example]):
+    """The parts of the data as training reads them, and what the features of the training part took, if computed."""
+
+    parts: Parts[Example]
+    seconds: float = 0.0
+    flops: float = 0.0  # operations of matrix products over all processes
 
 
 class Lookup(nn.Module):
@@ -44,7 +55,7 @@ class Lookup(nn.Module):
 @contextmanager
 def computed_once(
     task: Task[Example], model: nn.Module, parts: Parts[Example], batch_size: int, device: Device
-) -> Iterator[Parts[Example]]:
+) -> Iterator[Prepared[Example]]:
     """The parts of the data with indices of features in place of ids, and a `Lookup` in place of the model's body.
 
     Nothing is replaced if something in the body is trained, the head reads more than the last layer's output, the
@@ -59,14 +70,20 @@ def computed_once(
     vectors = sum(_vectors(task, example) for part in parts.values() for example in part)
     size = vectors * body.config.hidden_size * torch.float32.itemsize
     if not is_frozen or task.reads is None or device.sharded or size > MOST:
-        yield parts
+        yield Prepared(parts)
         return
     model.eval()
-    features = _features(task, model, body, parts, batch_size, device)
-    lookup = Lookup(features.to(device.torch_device), getattr(base, "pooler", None))
+    features, seconds, flops = [], 0.0, 0.0
+    for name, part in parts.items():
+        began = time.monotonic()
+        with ProductOperations() as operations:
+            features.append(_features(task, model, body, part, batch_size, device))
+        if name == "train":
+            seconds, (flops,) = time.monotonic() - began, device.all_reduce_sum([operations.total])
+    lookup = Lookup(torch.cat(features).to(device.torch_device), getattr(base, "pooler", None))
     setattr(body, body.base_model_prefix, lookup)
     try:
-        yield _numbered(task, parts)
+        yield Prepared(_numbered(task, parts), seconds, flops)
     finally:
         setattr(body, body.base_model_prefix, base)
 
@@ -81,10 +98,10 @@ def _vectors(task: Task[Example], example: Example) -> int:
 
 
 def _features(
-    task: Task[Example], model: nn.Module, body: PreTrainedModel, parts: Parts[Example], batch_size: int,
+    task: Task[Example], model: nn.Module, body: PreTrainedModel, examples: Sequence[Example], batch_size: int,
     device: Device,
 ) -> Tensor:  # fmt: skip
-    """The vectors of all examples, (N, C), from forward passes in the same batches as in `predict`."""
+    """The vectors of examples, (N, C), from forward passes in the same batches as in `predict`."""
     seen: list[Tensor] = []
     hook = cast(nn.Module, body.base_model).register_forward_hook(lambda *call: seen.append(call[2].last_hidden_state))
 
@@ -96,7 +113,7 @@ def _features(
                 hidden = text_vector(body.config, hidden, batch["ids"], batch.get("mask"))
         return hidden, None
 
-    rows = [row for part in parts.values() for row in outputs(task, part, batch_size, device, compute)[0]]
+    rows, _ = outputs(task, examples, batch_size, device, compute)
     hook.remove()
     return torch.from_numpy(np.concatenate([np.atleast_2d(row) for row in rows]))
 

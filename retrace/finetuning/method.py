@@ -64,7 +64,7 @@ class Method:
 def read_method(params: Mapping[str, Any], label: str, task: str | None = None) -> Method:
     """The method as set in params.yaml, for a task if one is given; with default settings if it has no entry.
 
-    Raises InputError where its settings are wrong or no file of retrace/methods has its name.
+    Raises InputError if its settings are wrong or no file of retrace/methods has its name.
     """
     return Method(*method_settings(params, label, task))
 
@@ -100,7 +100,7 @@ def save_trained(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) 
 def load_trained(model: nn.Module, folder: Path) -> None:
     """Load the weights that `save_trained` wrote into a model tuned by the same method.
 
-    Raises InputError where the file is missing or has other weights than this model trains.
+    Raises InputError if the file is missing or has other weights than this model trains.
     """
     if not (folder / FILE).is_file():
         raise InputError(f"{folder / FILE}: no such file")

@@ -8,7 +8,6 @@ kept weights only. Tasks write predictions and compute no metrics: `stages.evalu
 import argparse
 import json
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -110,16 +109,15 @@ def fine_tune(
     parts = {"train": objective.examples, "dev": task.examples("dev")}
     if task.has_test:
         parts["test"] = task.examples("test")
-    began = time.monotonic()
-    with computed_once(task, model, parts, 2 * settings.batch_size, device) as computed:
-        if computed is not parts:
+    with computed_once(task, model, parts, 2 * settings.batch_size, device) as prepared:
+        if prepared.parts is not parts:
             device = replace(device, compiler=None)  # a head alone gains nothing
-        # The time of the training part's features, which replaces the body's in every update.
-        before = (time.monotonic() - began) * len(parts["train"]) / sum(map(len, parts.values()))
-        objective.examples = computed["train"]
+        objective.examples = prepared.parts["train"]
         run = Run(title, model, objective, device, settings.optimizer, settings.lr, settings.epochs, None, checkpointer)
-        recorder = _Recorder(task, run, computed, settings)
+        recorder = _Recorder(task, run, prepared.parts, settings)
         speed = train(run, recorder.after_epoch)
+        # The features' work, once, is the body's in every update.
+        speed = replace(speed, seconds=speed.seconds + prepared.seconds, flops=speed.flops + prepared.flops)
         load_weights(model, run.kept)
         found: list[Predicted] = run.journal
         losses = [epoch["loss"] for epoch in found]
@@ -128,7 +126,7 @@ def fine_tune(
         if task.has_test:
             tests.append(recorder.tested(kept))
     rows = [row for epoch in found for row in epoch["rows"]]
-    return Tuned(task.kind, rows, losses, replace(speed, seconds=before + speed.seconds), objective.drawn, tests)
+    return Tuned(task.kind, rows, losses, speed, objective.drawn, tests)
 
 
 class _Recorder(Generic[Example]):
@@ -198,7 +196,7 @@ def run_cell(
     """Fine-tune and write weights, predictions, losses and speed.
 
     `read_task(folder, base, settings)` reads the task, whose data is in `folder`, for the model saved in `base`. Raises
-    InputError where examples may be longer than the model's longest input.
+    InputError if examples may be longer than the model's longest input.
     """
     method = read_method({"methods": {cell.method: params.entry}}, cell.method, cell.task)
     base, settings = method.base, adjusted(params.task, method.settings)

@@ -63,7 +63,7 @@ def method_settings(
     """The plug-in of a method and its settings for a task; for None, those of tasks without settings of their own.
 
     `label` is the method's name under `methods`; a file of retrace/methods without an entry has its defaults. Raises
-    InputError where a setting is wrong or no file has that name.
+    InputError if a setting is wrong or no file has that name.
     """
     entries = build(dict[str, Any], params, "methods") if "methods" in params else {}
     key, entry = f"methods.{label}", entries.get(label)

@@ -14,7 +14,7 @@ from yaml import YAMLError
 from retrace.core.errors import InputError
 from retrace.core.files import read_object, write_json
 from retrace.core.paths import FACTS
-from retrace.core.settings import file_of, plugin_names
+from retrace.core.settings import file_of, plugin_names, require_one_of
 from retrace.core.weights import FILE as WEIGHTS
 from retrace.core.weights import INDEX, require_whole, weight_files
 from retrace.hub.pins import InitialCheckpoint, Pin, PinnedFolder
@@ -84,9 +84,7 @@ def check_model(folder: Path, name: str, family: str, key: str) -> None:
     if not (folder / CONFIG).is_file():
         raise InputError(f"{name}: there is no {CONFIG} in it")
     found = read_object(folder / CONFIG).get("model_type")
-    families = plugin_names(FAMILIES)
-    if found not in families:
-        raise InputError(f"{name}: model_type: {found!r} is not allowed; expected one of {', '.join(families)}")
+    require_one_of(plugin_names(FAMILIES), found, "model_type", name)
     if found != family:
         raise InputError(f"{file_of(key)}: {key}: {family} is not allowed; {name} is a {found}")
     bare = VOCABULARIES.get(family, ())
@@ -145,7 +143,7 @@ def facts(origin: Pin | PinnedFolder, folder: Path) -> dict[str, Any]:
 def make_tokenizer(folder: Path, name: str, model_type: str) -> None:
     """Write tokenizer.json as transformers makes it from the vocabulary in `folder`; messages call the model `name`.
 
-    Raises InputError where the files do not determine the tokenizer, or its tokens are not those of the vocabulary.
+    Raises InputError if the files do not determine the tokenizer, or its tokens are not those of the vocabulary.
     """
     from transformers import AutoTokenizer  # imported here, as it takes seconds
 

@@ -39,7 +39,7 @@ BATCH = 1000  # rows read at a time, which is much faster than one by one
 def open_split(source: HubDataset, split: str, key: str) -> Table:
     """A split of the data set that is at `key` of the settings.
 
-    Raises InputError where it cannot be read.
+    Raises InputError if it cannot be read.
     """
     name = f"{source.pin} {source.config} {split}"
     features, batches = _stream(source, split, key, name) if source.stream else _open_kept(source, split, key)

@@ -58,7 +58,7 @@ class RetryingClient(httpx.Client):
 def hub_session(about: str) -> Iterator[None]:
     """A context for requests to the hub.
 
-    Raises InputError, which begins with `about`, where the hub or the network fails.
+    Raises InputError, which begins with `about`, if the hub or the network fails.
     """
     try:
         _set_client()
@@ -78,7 +78,7 @@ def hub_session(about: str) -> Iterator[None]:
 def hub_token() -> str | Literal[False]:
     """The token in HF_TOKEN; False is huggingface_hub's value for no token.
 
-    Raises InputError where it has signs that no request can carry.
+    Raises InputError if it has signs that no request can carry.
     """
     token = os.environ.get("HF_TOKEN", "").strip()
     if not (token.isascii() and token.isprintable()):
@@ -133,7 +133,7 @@ def fetch(pin: Pin, kind: Kind, patterns: Sequence[str]) -> Path:
     """Fetch the files that match the globs; returns their folder, which does not exist if none match.
 
     Nothing is requested if all of them have been fetched and verified before, or with HF_HUB_OFFLINE. Raises InputError
-    where they cannot be fetched, or their checksums are not those of the hub.
+    if they cannot be fetched, or their checksums are not those of the hub.
     """
     hub = HfApi(token=hub_token())
     download = partial(hub.snapshot_download, pin.repository, repo_type=kind, revision=pin.commit)
@@ -172,13 +172,13 @@ def _stamp(folder: Path, patterns: Sequence[str]) -> Path:
 def listing(pin: Pin, kind: Kind) -> list[str]:
     """The names of all files of a repository, as stored when it was fetched; nothing is requested.
 
-    Raises CachedRepoTreeNotFoundError where it was not fetched.
+    Raises CachedRepoTreeNotFoundError if it was not fetched.
     """
     return [file.path for file in get_cached_repo_tree(pin.repository, repo_type=kind, revision=pin.commit)]
 
 
 def require_token() -> None:
-    """Raise InputError where HF_TOKEN is not set."""
+    """Raise InputError if HF_TOKEN is not set."""
     if not hub_token():
         raise InputError(
             f"HF_TOKEN is not set; create a token with write access at {constants.ENDPOINT}/settings/tokens"
@@ -191,7 +191,7 @@ def upload(
     """Upload a folder; returns the commit that holds it, and whether it is new: else the repository had all files.
 
     The repository and the branch are created if need be. Files of the repository that are not in `folder` are deleted
-    if one of the globs `ours` matches. Raises InputError where the hub refuses the upload, or the repository is public
+    if one of the globs `ours` matches. Raises InputError if the hub refuses the upload, or the repository is public
     although it should be `private`.
     """
     hub = HfApi(token=hub_token())
@@ -211,7 +211,7 @@ def upload(
 def stored_digest(pin: Pin, path: str) -> str | None:
     """The SHA-256 of a large file at the hub; None if the file is missing or small.
 
-    Raises InputError where the repository cannot be read.
+    Raises InputError if the repository cannot be read.
     """
     with hub_session(str(pin)):
         found = HfApi(token=hub_token()).get_paths_info(pin.repository, [path], revision=pin.commit)

@@ -25,7 +25,7 @@ NUL = "\0"  # occurs in crawled text; readers of text files refuse it
 def write_source(source: Source, settings: HubSettings) -> dict[str, Any]:
     """Fill all three folders; returns the repository, config and licence of each by name.
 
-    Raises InputError where a data set cannot be fetched or a row is malformed.
+    Raises InputError if a data set cannot be fetched or a row is malformed.
     """
     write_running_text(source.text, settings.text)
     sentences, questions = settings.sst2, settings.squad
@@ -59,7 +59,7 @@ def write_running_text(folder: Path, settings: HubText) -> None:
 def sentences_of(split: Table, settings: HubSentences) -> list[Example]:
     """The sentences of a split; white space within them is read as spaces.
 
-    Raises InputError naming the row where a label is neither 0 nor 1, or a sentence is empty.
+    Raises InputError naming the row if a label is neither 0 nor 1, or a sentence is empty.
     """
     found = []
     for where, cells in split.records:

@@ -46,7 +46,7 @@ _LAYER = re.compile(r"^.*\.layers?\.\d+\.")
 def make_config(family: str, settings: ModelSettings, vocabulary: Vocabulary) -> PreTrainedConfig:
     """The transformers config of a family (a file of retrace/families) with these sizes.
 
-    Raises InputError where the family does not have one of the settings.
+    Raises InputError if the family does not have one of the settings.
     """
     plugin = load_plugin(FAMILIES, family, "family")
     check_family(family, settings)
@@ -77,7 +77,7 @@ def read_model(
 ) -> PreTrainedModel:
     """The model saved in `folder`, with a head drawn from `seed` if the saved weights have none of this size.
 
-    `classes` are the names of a classifier's classes. Raises InputError where weights of the body are missing, or where
+    `classes` are the names of a classifier's classes. Raises InputError if weights of the body are missing, or if
     the saved head has another size although the model `is_tuned`.
     """
     config = read_config(folder)
@@ -137,7 +137,7 @@ def text_vector(config: PreTrainedConfig, hidden: Tensor, ids: Tensor, mask: Ten
 def set_dropout(model: PreTrainedModel, rate: float) -> None:
     """Set the rate of all dropout layers, which in BERT and RoBERTa include those of attention weights.
 
-    Raises InputError where the model has none.
+    Raises InputError if the model has none.
     """
     layers = [module for module in model.modules() if isinstance(module, nn.Dropout)]
     if not layers:
@@ -168,7 +168,7 @@ def longest_input(config: PreTrainedConfig) -> int:
 
 
 def check_length(key: str, length: int, folder: Path) -> None:
-    """Raise InputError where a setting demands longer inputs than the model saved in `folder` accepts."""
+    """Raise InputError if a setting demands longer inputs than the model saved in `folder` accepts."""
     longest = longest_input(read_config(folder))
     if length > longest:
         allowed = f"expected at most the longest input of {folder} ({longest})"
@@ -206,7 +206,7 @@ def _draw_classifier(model: PreTrainedModel) -> None:
 
 
 def _class(head: Head, config: PreTrainedConfig) -> Any:
-    """The transformers class of a head; raises InputError where the family has no such head."""
+    """The transformers class of a head; raises InputError if the family has no such head."""
     if head == "pairs":
         check_pairs(config.model_type)
     return AUTO_CLASSES[objective_of(config) if head == "language_model" else head]

@@ -138,7 +138,7 @@ class PairModel(LanguageModel):
 def make_language_model(config: PreTrainedConfig, seed: int, attention: str, pairs: bool = False) -> LanguageModel:
     """A language model, or a `PairModel`, with random weights drawn from `seed`.
 
-    Raises InputError where the family has no head for pairs.
+    Raises InputError if the family has no head for pairs.
     """
     if pairs:
         return PairModel(make_model("pairs", config, seed, attention))
@@ -148,7 +148,7 @@ def make_language_model(config: PreTrainedConfig, seed: int, attention: str, pai
 def read_language_model(folder: Path, seed: int, attention: str) -> LanguageModel:
     """The language model saved in `folder`.
 
-    Raises InputError where weights of the body are missing.
+    Raises InputError if weights of the body are missing.
     """
     return LanguageModel(read_model("language_model", folder, seed, attention))
 
@@ -156,7 +156,7 @@ def read_language_model(folder: Path, seed: int, attention: str) -> LanguageMode
 def continue_model(folder: Path, vocabulary: Vocabulary, pairs: bool, seed: int, attention: str) -> LanguageModel:
     """The checkpoint in `folder`, for further pretraining, with next-sentence `pairs` or without.
 
-    BERT's weights for pairs are kept, and frozen if there are no pairs. Raises InputError where weights of the body
+    BERT's weights for pairs are kept, and frozen if there are no pairs. Raises InputError if weights of the body
     are missing, or the family has no head for pairs.
     """
     config = read_config(folder)

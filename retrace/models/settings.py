@@ -66,7 +66,7 @@ def with_family(facts: Mapping[str, Any], family: str) -> dict[str, Any]:
 
 
 def check_family(family: str, settings: ModelSettings) -> None:
-    """Raise InputError where a family cannot have these settings; its `OPTIONS` are settings that only some have."""
+    """Raise InputError if a family cannot have these settings; its `OPTIONS` are settings that only some have."""
     options = constants_of(FAMILIES, family).get("OPTIONS", ())
     for setting in ("kv_heads", "rope_theta"):
         value = getattr(settings, setting)
@@ -79,6 +79,6 @@ def check_family(family: str, settings: ModelSettings) -> None:
 
 
 def check_pairs(family: str) -> None:
-    """Raise InputError where a family has no next-sentence prediction, and so no `PAIRS_ONLY`, the weights for it."""
+    """Raise InputError if a family has no next-sentence prediction, and so no `PAIRS_ONLY`, the weights for it."""
     if "PAIRS_ONLY" not in constants_of(FAMILIES, family):
         raise InputError(f"{PARAMS}: pretrain.next_sentence: true is not allowed with family: {family}")

@@ -155,7 +155,7 @@ def token_loss(model: Answers, part: Inputs) -> Tensor:
 def mean_loss(model: Answers, batches: Iterable[LabelledBatch], device: Device) -> tuple[float, int]:
     """The mean loss per target in nats, and the number of targets; processes share the batches.
 
-    Raises InputError where there are no targets, as the vocabulary has no word of the text.
+    Raises InputError if there are no targets, as the vocabulary has no word of the text.
     """
     total, seen = torch.zeros((), dtype=torch.float64, device=device.torch_device), 0
     for batch, counts in device.share_batches(batches):
@@ -203,7 +203,7 @@ def sliding_batches(
 def mask_id(vocabulary: Vocabulary) -> int:
     """The id of the mask.
 
-    Raises InputError where the tokenizer has none, as those of causal models.
+    Raises InputError if the tokenizer has none, as those of causal models.
     """
     if vocabulary.mask is None:
         raise InputError("the tokenizer has no mask token, which masked language modelling needs")

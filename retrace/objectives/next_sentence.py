@@ -45,7 +45,7 @@ class Pairs(LabelledBatch):
 
     segments: Tensor  # (B, T), 0 for [CLS] A [SEP], 1 for B [SEP]
     mask: Tensor  # (B, T), 0 at padding
-    unrelated: Tensor  # (B,), 1 where B is from another document, as in transformers
+    unrelated: Tensor  # (B,), 1 if B is from another document, as in transformers
 
     def to(  # pyright: ignore[reportIncompatibleMethodOverride] - for another model
         self, device: Device, rounded: bool = False
@@ -69,7 +69,7 @@ class PairModelling:
     ) -> None:
         """Pairs of at most `block` tokens, masked.
 
-        Raises InputError where the text has fewer than two documents.
+        Raises InputError if the text has fewer than two documents.
         """
         self._stream, self._batch, self._masking = stream, batch_size, masking
         self._masks = max(1, int(block * masking.rate))  # of a full pair

@@ -39,7 +39,7 @@ CHUNK = 1 << 20  # tokens counted at a time, so that a stream is never all in me
 
 
 class PerplexityFigures(Record):
-    """One measure on one split; None where a figure is undefined or too large for a float."""
+    """One measure on one split; None if a figure is undefined or too large for a float."""
 
     perplexity_per_token: float | None
     perplexity_per_word: float | None

@@ -79,7 +79,7 @@ def _initial_model(
 ) -> LanguageModel:
     """The model in the checkpoint, or one with random weights.
 
-    Raises InputError where attention is to stay within documents but the model has sliding attention.
+    Raises InputError if attention is to stay within documents but the model has sliding attention.
     """
     pairs, seed = params.pretrain.next_sentence, params.seed
     if checkpoint:

@@ -53,7 +53,7 @@ class Published:
 def write_pretrained(pretrained: Path, address: Address, folder: Path) -> Published:
     """Fill `folder` with the pretrained language model.
 
-    Raises InputError where the address has a base.
+    Raises InputError if the address has a base.
     """
     if address.base:
         raise InputError("--base: not allowed with the pretrained model, which is whole without it")
@@ -65,7 +65,7 @@ def write_pretrained(pretrained: Path, address: Address, folder: Path) -> Publis
 def write_tuned(tuning: Tuning, tuned: Path, pretrained: Path, address: Address, folder: Path) -> Published:
     """Fill `folder` with a tuned model, whose own files are in `tuned`.
 
-    Raises InputError where the address has a base and the model needs none.
+    Raises InputError if the address has a base and the model needs none.
     """
     copy_tokenizer(tuned, folder)
     model = read_tuned(tuning, tuned, pretrained)

@@ -74,7 +74,7 @@ class Trained:
     """A model of this project: the fine-tuned one of a cell, or the pretrained one without a cell."""
 
     def __init__(self, cell: Cell | None, params: Mapping[str, Any]) -> None:
-        """Raises InputError where params.yaml has no such method."""
+        """Raises InputError if params.yaml has no such method."""
         self.cell, self.params = cell, params
         self.name = cell.title if cell else PRETRAINED.name
         self.method = read_method(params, cell.method) if cell else None
@@ -97,12 +97,12 @@ class Trained:
 
     @cached_property
     def details(self) -> Details | None:
-        """The contents of scores.json; None where nothing was scored."""
+        """The contents of scores.json; None if nothing was scored."""
         return Details.read(DETAILS) if DETAILS.is_file() else None
 
     @cached_property
     def perplexity(self) -> PerplexityReport | None:
-        """The perplexity of the pretrained model; None where it was not measured."""
+        """The perplexity of the pretrained model; None if it was not measured."""
         return PerplexityReport.read(PERPLEXITY_DETAILS) if PERPLEXITY_DETAILS.is_file() else None
 
     @property
@@ -235,7 +235,7 @@ class Trained:
     def scored(self) -> list[tuple[TaskDetails, MethodDetails, SeedDetails]]:
         """The figures of the cell's task, method and seed: on the test set, if there is one, and on validation.
 
-        None of the pretrained model. Raises InputError where it was not scored.
+        None of the pretrained model. Raises InputError if it was not scored.
         """
         if self.cell is None:
             return []
@@ -256,7 +256,7 @@ def _by_split(flags: Sequence[Flags]) -> Flags:
 def stale_stages(stages: Sequence[str]) -> list[str]:
     """The stages among these DVC stages, and those before them, whose inputs or outputs differ from dvc.lock.
 
-    Raises InputError where DVC has no such stage.
+    Raises InputError if DVC has no such stage.
     """
     from dvc.exceptions import DvcException  # here, as DVC takes a second to import
     from dvc.repo import Repo

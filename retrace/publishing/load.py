@@ -14,7 +14,7 @@ from torch import nn
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
-from retrace.core.settings import Section, build, load_plugin, plugin_names
+from retrace.core.settings import Section, build, load_plugin
 from retrace.datasets.examples import read_classes
 from retrace.finetuning.method import FILE, Method, load_trained, read_method
 from retrace.finetuning.settings import METHODS
@@ -32,7 +32,7 @@ RUN_FIRST = "run dvc repro, or dvc pull where others have run it"
 
 
 def require_weights(folder: Path) -> None:
-    """Raise InputError where no run has written a model's folder."""
+    """Raise InputError if no run has written a model's folder."""
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; {RUN_FIRST}")
 
@@ -71,9 +71,7 @@ def read_description(path: Path) -> tuple[Tuning, str | None]:
     Raises InputError, which names the file and the key: anybody may have written it.
     """
     found = build(Description, {"": read_json(path)}, "", path)
-    if found.method not in (known := plugin_names(METHODS)):
-        raise InputError(f"{path}: method: {found.method!r} is not allowed; expected one of {', '.join(known)}")
-    module = load_plugin(METHODS, found.method, "method")
+    module = load_plugin(METHODS, found.method, "method", path)
     method = Method(module, build(module.Settings, {"settings": found.settings}, "settings", path))
     return Tuning(method, found.head, found.classes, found.question_match), found.base
 
@@ -81,7 +79,7 @@ def read_description(path: Path) -> tuple[Tuning, str | None]:
 def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
     """How a cell of the matrix was tuned.
 
-    Raises InputError where params.yaml does not list it.
+    Raises InputError if params.yaml does not list it.
     """
     matrix = build(Grid, params, "finetune")
     for name, value, listed in (
@@ -105,7 +103,7 @@ def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
 def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:
     """The model whose weights, or the trained part of them, are saved in `folder`, in evaluation mode.
 
-    A transformers model, or a `SpanModel` around one if it takes question matches. Raises InputError where the weights
+    A transformers model, or a `SpanModel` around one if it takes question matches. Raises InputError if the weights
     are not those of a model tuned in this way.
     """
     is_part = (folder / FILE).is_file()
@@ -129,7 +127,7 @@ def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:
 def load_tuned(name: str, revision: str | None = None) -> nn.Module:
     """A model that `retrace publish` sent to the hub in Retrace's own format, or that is in the folder `name`.
 
-    Raises InputError where there is none.
+    Raises InputError if there is none.
     """
     folder = Path(name) if Path(name).is_dir() else _fetched(name, revision)
     if not (folder / DESCRIPTION).is_file():

@@ -82,7 +82,7 @@ class Task:
 
     @property
     def sign(self) -> int:
-        """1 where a higher headline is better, -1 where a lower one is."""
+        """1 if a higher headline is better, -1 if a lower one is."""
         return -1 if self.legend.better == "lower" else 1
 
     @cached_property
@@ -128,7 +128,7 @@ class Task:
         return None if found is None else found * self.factor
 
     def difference(self, first: str, second: str) -> Score | None:
-        """The first method's headline less the second's; None where they were not compared."""
+        """The first method's headline less the second's; None if they were not compared."""
         for pair in self.details.comparisons:
             if pair.figure == self.headline and {pair.first, pair.second} == {first, second}:
                 sign = 1 if pair.first == first else -1
@@ -220,7 +220,7 @@ def _tuned(runs: Mapping[str, RunRecord]) -> pd.DataFrame:
 
 
 def read_curve(name: str) -> pd.DataFrame:
-    """A learning curve: `epoch`, for a task `method` and `seed` (text), and figures, NaN where there is none."""
+    """A learning curve: `epoch`, for a task `method` and `seed` (text), and figures, NaN if there is none."""
     path = REPORTS / "curves" / f"{name}.csv"
     return pd.read_csv(path, dtype={"method": str, "seed": str}, keep_default_na=False, na_values=[""])
 

@@ -162,7 +162,7 @@ class Found(NamedTuple):
 
     task: str  # or a split of the running text
     who: str  # a method, DATA or LANGUAGE_MODEL
-    seed: str  # of the method; empty where the flag is of all its seeds
+    seed: str  # of the method; empty if the flag is of all its seeds
     flag: str
     evidence: str | Shortfall
     legend: Legend  # of the task's figures
@@ -238,7 +238,7 @@ def _name(who: str) -> str:
 def summary_sections(
     all_tasks: Sequence[Task], shares: Mapping[str, float], seconds: Mapping[str, float]
 ) -> list[Section]:
-    """The section of results; none where no task has a score.
+    """The section of results; none if no task has a score.
 
     `shares` are the percentages of weights that methods train, `seconds` their training times, means over seeds.
     """

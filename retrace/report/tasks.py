@@ -201,7 +201,7 @@ def calibration(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
 
 
 def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]:
-    """The headline by the threshold for abstaining; none where a method never abstains."""
+    """The headline by the threshold for abstaining; none if a method never abstains."""
     columns = {method: of.threshold_curve for method, of in found.items()}
     if not all(task.headline in of for of in columns.values()):
         return []

@@ -59,7 +59,7 @@ def write_predictions(path: Path, kind: Kind, rows: Sequence[Mapping[str, Any]])
 def read_predictions(path: Path, kind: Kind) -> pd.DataFrame:
     """The predictions of all epochs.
 
-    Raises InputError where the file is missing, or naming a column that is wrong for this kind of task.
+    Raises InputError if the file is missing, or naming a column that is wrong for this kind of task.
     """
     if not path.is_file():
         raise InputError(f"{path}: no such file; run the fine-tuning stage first")
@@ -69,7 +69,7 @@ def read_predictions(path: Path, kind: Kind) -> pd.DataFrame:
 def read_epochs(folder: Path, kind: Kind) -> list[Epoch]:
     """All epochs of a run, in order.
 
-    Raises InputError where the run is missing or its predictions are wrong.
+    Raises InputError if the run is missing or its predictions are wrong.
     """
     return _epochs(folder / PREDICTIONS, folder / LOSSES, kind, "validation_loss")
 
@@ -119,6 +119,6 @@ def write_baselines(task: str, decided: Mapping[str, Sequence[Any]]) -> None:
 
 
 def read_baselines(task: str) -> dict[str, list[Any]]:
-    """What `write_baselines` wrote, by baseline; empty where there is no file."""
+    """What `write_baselines` wrote, by baseline; empty if there is no file."""
     path = BASELINES / f"{task}.parquet"
     return pq.read_table(path).to_pydict() if path.is_file() else {}

@@ -50,7 +50,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Moved:
-    """A setting, a flag count, or a run's time or memory, before and after; NOTHING or 0 where it is absent."""
+    """A setting, a flag count, or a run's time or memory, before and after; NOTHING or 0 if it is absent."""
 
     name: str
     old: Any
@@ -78,7 +78,7 @@ class Review:
 def review(old: Revision, new: Revision) -> Review:
     """Compare two revisions, by the settings of the second.
 
-    Raises InputError where these are wrong.
+    Raises InputError if these are wrong.
     """
     before, after = old.headlines, new.headlines
     both = [place for place in after.figures if place in before.figures]
@@ -120,7 +120,7 @@ class _Judge:
                 yield self._change(place, found or self._by_spread(place, paired is not None), how)
 
     def _paired(self, task: str, method: str, figures: Sequence[str]) -> Mapping[str, Difference] | None:
-        """Differences on the same examples by figure; None where the examples are known to differ."""
+        """Differences on the same examples by figure; None if the examples are known to differ."""
         if figures == [FIGURE]:
             found = self._pairs.paired_perplexity(task, method, self._sides, self._params)
             return {} if found is None else {FIGURE: found}
@@ -141,7 +141,7 @@ class _Judge:
     def _by_spread(self, place: Place, has_same_examples: bool) -> Difference | None:
         """The difference by the pooled variance over seeds (Student's t for two samples, of which one may have one).
 
-        Different examples add their own, by the intervals over them. None where no two seeds differ, or where the
+        Different examples add their own, by the intervals over them. None if no two seeds differ, or if the
         examples differ and the figure has no interval over them.
         """
         if place.is_baseline:

@@ -28,7 +28,7 @@ def paired_differences(
 ) -> dict[str, Difference] | None:
     """The second revision's figures less the first's, means over the seeds of `params`; only those that are resampled.
 
-    Empty where predictions are not available, None where they are of different examples.
+    Empty if predictions are not available, None if they are of different examples.
     """
     own = task.removesuffix(ON_TEST)
     kind, settings = kind_of(task, sides), params.metrics
@@ -49,7 +49,7 @@ def paired_differences(
 def paired_perplexity(split: str, measure: str, sides: Sequence[Revision], params: EvaluateParams) -> Difference | None:
     """The second language model's perplexity per token less the first's, on the same documents.
 
-    None where the documents' losses are not available, or are of other documents or tokens.
+    None if the documents' losses are not available, or are of other documents or tokens.
     """
     old, new = (_documents(side).get((split, measure)) for side in sides)
     if old is None or new is None or not are_same_documents(old, new):
@@ -69,7 +69,7 @@ def on_base_tokens(
 ) -> tuple[list[float], Difference | None] | None:
     """Both perplexities per token of the first revision, by the loss per byte: for other tokens of the same text.
 
-    Also their difference where the documents are the same, as far as their numbers of bytes tell. None where the
+    Also their difference where the documents are the same, as far as their numbers of bytes tell. None if the
     losses of the documents are not available.
     """
     old, new = (_documents(side).get((split, measure)) for side in sides)
@@ -105,7 +105,7 @@ def _documents(revision: Revision) -> Mapping[tuple[str, str], Measured]:
 
 
 def _outcome(task: str, kind: Kind, revision: Revision, folder: Path) -> Classified | Answered | None:
-    """The decisions of a run's kept epoch; None where its predictions, or the questions, are not available or valid."""
+    """The decisions of a run's kept epoch; None if its predictions, or the questions, are not available or valid."""
     is_test = task.endswith(ON_TEST)
     with TemporaryDirectory() as name:
         copy = Path(name)

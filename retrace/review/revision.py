@@ -61,7 +61,7 @@ class Revision:
 
     @cached_property
     def headlines(self) -> Headlines:
-        """The headline figures and flags; none where the revision has none."""
+        """The headline figures and flags; none if the revision has none."""
         tasks = (self._record(Metrics, METRICS) or Metrics(tasks={})).tasks
         text = self._record(Perplexities, PERPLEXITY) or Perplexities(splits={})
         figures: dict[Place, float] = {}
@@ -122,7 +122,7 @@ class Revision:
         return content
 
     def fetch(self, folder: Path, to: Path) -> bool:
-        """Copy the files of a folder; False where one is not available, or there are none."""
+        """Copy the files of a folder; False if one is not available, or there are none."""
         found = {path.name: self.read(path) for path in self._listed(folder)}
         for name, content in found.items():
             (to / name).write_bytes(content or b"")
@@ -153,7 +153,7 @@ def _is_change(change: Any) -> bool:
 def commit_of(base: str) -> str:
     """The hash of the commit that a name stands for.
 
-    Raises InputError where there is none; in a shallow clone it may have to be fetched.
+    Raises InputError if there is none; in a shallow clone it may have to be fetched.
     """
     found = try_git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}")
     if found is None:

@@ -30,10 +30,10 @@ class Difference:
 
     value: float
     of_examples: float
-    of_seeds: float = 0.0  # 0 where either has one seed
+    of_seeds: float = 0.0  # 0 if either has one seed
     freedom: float = math.inf  # degrees of freedom of `of_seeds`
     is_of_models: bool = False  # rather than of methods, as either has one seed
-    examples: int = 0  # behind `of_examples`; 0 where their number is not known
+    examples: int = 0  # behind `of_examples`; 0 if their number is not known
     ends: tuple[float, float] = ANYWHERE  # of the figure's scale
 
     def reach(self, p: float = ALPHA) -> float:

@@ -67,7 +67,7 @@ class Scored:
     ends: Mapping[str, Ends] = field(default_factory=dict)  # of the figures' scales, where known
 
     def examples_of(self, figure: str) -> int:
-        """The number of examples behind a figure, at least one; 0 where it is not known."""
+        """The number of examples behind a figure, at least one; 0 if it is not known."""
         share = self.shares.get(figure)
         if share is None and figure not in self.examples:
             return 0

@@ -95,7 +95,7 @@ class Reports:
 
     @cached_property
     def figures(self) -> dict[tuple[str, ...], Reproduced | None]:
-        """Every measured figure by the parts of its address; None where it is undefined."""
+        """Every measured figure by the parts of its address; None if it is undefined."""
         return {(*path, name): found for path, figures in _measured(self) for name, found in figures.items()}
 
 
@@ -187,7 +187,7 @@ def _measured(reports: Reports) -> Iterator[tuple[tuple[str, ...], Mapping[str, 
 
 
 def _over_seeds(seeds: pd.DataFrame | list[Figures], legend: Legend) -> dict[str, Reproduced | None]:
-    """The mean of each figure; None where a seed lacks it, as a mean over the others would be over a selection."""
+    """The mean of each figure; None if a seed lacks it, as a mean over the others would be over a selection."""
     columns = pd.DataFrame(seeds).dropna(axis="columns", how="all").items()
     return {
         str(name): None if column.isna().any() else _mean(column.astype(float).tolist(), legend[str(name)])
@@ -264,7 +264,7 @@ def _there(name: str, there: Collection[str], what: str = "") -> str:
 def compare_tables(study: PublishedStudy, reports: Reports) -> dict[str, ComparedTable]:
     """The study's tables with Retrace's figures, by name.
 
-    Raises InputError where an address is wrong.
+    Raises InputError if an address is wrong.
     """
     found = {}
     for table in study.tables:
@@ -279,9 +279,9 @@ def compare_tables(study: PublishedStudy, reports: Reports) -> dict[str, Compare
 
 
 def evidence(study: PublishedStudy, reports: Reports) -> list[dict[str, str]]:
-    """The figures shown as evidence for each doubt, each on its own scale; the text is empty where nothing was run.
+    """The figures shown as evidence for each doubt, each on its own scale; the text is empty if nothing was run.
 
-    Raises InputError where an address is wrong.
+    Raises InputError if an address is wrong.
     """
     found = []
     for place, doubt in enumerate(study.doubts):

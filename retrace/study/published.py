@@ -92,9 +92,9 @@ class Printed:
 
 
 def printed(cell: float | str | None) -> Printed | None:
-    """The figure in a cell of published.yaml; None where the report has none.
+    """The figure in a cell of published.yaml; None if the report has none.
 
-    Raises ValueError where the text is not a figure, or is a number in YAML, which has lost its trailing zeros.
+    Raises ValueError if the text is not a figure, or is a number in YAML, which has lost its trailing zeros.
     """
     if cell is None:
         return None
@@ -134,7 +134,7 @@ def _read(text: str, number: re.Match[str]) -> Printed:
 class Row:
     """A row: the printed figures, and the addresses of Retrace's.
 
-    `figures` has an address for each column, None where Retrace has no such figure; or it is one pattern for all
+    `figures` has an address for each column, None if Retrace has no such figure; or it is one pattern for all
     columns, in which {column} stands for the value that `columns` has for the heading.
     """
 
@@ -310,7 +310,7 @@ AS_PUBLISHED = (
 
 
 class ComparedCell(Record):
-    """A cell of a table, both figures on the table's scale; None where there is no figure."""
+    """A cell of a table, both figures on the table's scale; None if there is no figure."""
 
     verdict: Verdict
     scale: str

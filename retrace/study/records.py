@@ -108,13 +108,13 @@ class Standing:
     """A run's figure compared with the last record before it."""
 
     before: int | None  # index of that run; None for the first run
-    p: float | None  # corrected; None where there is no test
+    p: float | None  # corrected; None if there is no test
     said: str
     is_record: bool  # the first run is one too
 
 
 def read_records(path: Path) -> Sequence[Entry]:
-    """The runs of a study; none where there is no such file.
+    """The runs of a study; none if there is no such file.
 
     Raises InputError, which names the file and the key, where something in it is wrong.
     """
@@ -150,7 +150,7 @@ def _standing(name: str, entry: Entry, entries: Sequence[Entry], before: int | N
 
 
 def _test(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
-    """p by Welch's test; None where neither side varies."""
+    """p by Welch's test; None if neither side varies."""
     from scipy.stats import ttest_ind_from_stats  # here, as it takes half a second to import
 
     if not (stdev(ours) or stdev(theirs)):
@@ -162,8 +162,8 @@ def _test(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
 def read_entry(study: str, change: str, runs: Mapping[str, Path]) -> Entry:
     """The entry of a study's finished runs, one for each seed.
 
-    `runs` has the folder of each, which holds its `reports`, by its command. Raises InputError where a run is
-    unfinished, small, over the budget or not of a commit, or where there are fewer than three seeds.
+    `runs` has the folder of each, which holds its `reports`, by its command. Raises InputError if a run is
+    unfinished, small, over the budget or not of a commit, or if there are fewer than three seeds.
     """
     found: dict[str, dict[int, float]] = {name: {} for name in FIGURES}
     commits, records, seconds = set[str](), [], []
@@ -229,7 +229,7 @@ def _read_origin(study: str, command: str, folder: Path) -> RunOrigin:
 def add_entry(path: Path, entry: Entry) -> None:
     """Append it to a file, whose comments and form are kept.
 
-    Raises InputError where the file has a run of this commit.
+    Raises InputError if the file has a run of this commit.
     """
     if any(each.commit == entry.commit for each in read_records(path)):
         raise InputError(f"{path}: a run of commit {entry.commit} is there already")

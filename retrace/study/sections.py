@@ -7,7 +7,7 @@ tuning give.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import pandas as pd
 from pydantic import Field, PositiveInt
@@ -15,7 +15,7 @@ from torchinfo import summary
 from transformers import PreTrainedConfig
 
 from retrace.core.errors import InputError
-from retrace.core.settings import build, require
+from retrace.core.settings import build, require, require_one_of
 from retrace.estimates import memory
 from retrace.estimates.architectures import HEADS, Count, closed_form, count_parameters, find_preset, rows, sums
 from retrace.estimates.memory import Load, update_needs
@@ -108,9 +108,8 @@ def size_sections(entries: Sequence[Mapping[str, Any]], params: Mapping[str, Any
     found = []
     for place, values in enumerate(entries):
         key, kind = f"sections[{place}]", values.get("kind")
-        if not isinstance(kind, str) or kind not in _KINDS:
-            raise InputError(f"{PUBLISHED}: {key}.kind: {kind!r} is not allowed; expected one of {', '.join(_KINDS)}")
-        settings, make = _KINDS[kind]
+        require_one_of([*_KINDS], kind, f"{key}.kind", PUBLISHED)
+        settings, make = _KINDS[cast(str, kind)]
         try:
             found.append(make(build(settings, {key: values}, key, PUBLISHED), params))
         except LookupError as error:

@@ -80,7 +80,7 @@ class Classification(Task[EncodedExample]):
         ]
 
     def _check_length(self, in_pairs: bool) -> None:
-        """Raise InputError where special tokens leave no room: the tokenizer would not cut anything then."""
+        """Raise InputError if special tokens leave no room: the tokenizer would not cut anything then."""
         special = self._tokenizer.num_special_tokens_to_add(in_pairs)
         least, holds = (special + 2, "a token of each text") if in_pairs else (special + 1, "a token of the text")
         check_room(f"{self.name}.max_length", self._max_length, least, holds)

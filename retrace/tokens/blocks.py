@@ -47,14 +47,14 @@ def write_stream(
 
 
 def open_stream(path: Path) -> np.ndarray:
-    """The token ids of a stream, memory-mapped: shape (tokens,). Raises FileNotFoundError where there is none."""
+    """The token ids of a stream, memory-mapped: shape (tokens,). Raises FileNotFoundError if there is none."""
     return np.load(path, mmap_mode="r")
 
 
 def cut_blocks(stream: np.ndarray, length: int, offset: int = 0) -> np.ndarray:
     """A view of the stream from `offset` on as whole blocks: (blocks, length).
 
-    Raises InputError where the stream is shorter than one block.
+    Raises InputError if the stream is shorter than one block.
     """
     count = (len(stream) - offset) // length
     if count < 1:

@@ -147,7 +147,7 @@ def train_tokenizer(settings: TokenizerSettings, documents: Callable[[], Iterabl
 def load_tokenizer(folder: Path) -> SubwordTokenizer:
     """Load the tokenizer in `folder`; if its format puts no token before a text or between two, it gets BERT's format.
 
-    Raises InputError where there is none, or it has no tokens that begin and end a text.
+    Raises InputError if there is none, or it has no tokens that begin and end a text.
     """
     path = folder / FILE
     if not path.is_file():
@@ -173,7 +173,7 @@ def load_tokenizer(folder: Path) -> SubwordTokenizer:
 def find_special_tokens(folder: Path, tokenizer: Tokenizer) -> SpecialTokens:
     """The special tokens that the files in `folder` name or, for BERT and RoBERTa, those in the vocabulary.
 
-    Raises InputError where no token begins a text, or none ends it.
+    Raises InputError if no token begins a text, or none ends it.
     """
     named: dict[str, str | None] = {}
     for path in (folder / name for name in reversed(CONFIGS)):
@@ -200,7 +200,7 @@ def find_special_tokens(folder: Path, tokenizer: Tokenizer) -> SpecialTokens:
 def token_id(tokenizer: Tokenizer | SubwordTokenizer, token: str) -> int:
     """The id of a token.
 
-    Raises KeyError where the vocabulary does not have it.
+    Raises KeyError if the vocabulary does not have it.
     """
     found = tokenizer.token_to_id(token)
     if found is None:

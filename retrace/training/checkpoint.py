@@ -109,7 +109,7 @@ class Checkpointer:
     def space(self, optimizers: list[Optimizer]) -> str:
         """A message about the disk space that checkpoints and the trained weights take, and the free space.
 
-        Raises InputError where the weights alone do not fit.
+        Raises InputError if the weights alone do not fit.
         """
         trained = copies = 0
         for group in (group for optimizer in optimizers for group in optimizer.param_groups):

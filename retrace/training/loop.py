@@ -106,8 +106,8 @@ class _CutShort(Exception):  # noqa: N818 - no error
 def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
     """Train to the end of the run; the results of `after_epoch(epoch, meter)` are appended to the journal.
 
-    A run with a checkpoint resumes from it. Raises DivergedError where the loss or the gradient is not finite, the
-    loss rose or a batch has no target; Interrupted where a signal asked to stop or another process ended.
+    A run with a checkpoint resumes from it. Raises DivergedError if the loss or the gradient is not finite, the
+    loss rose or a batch has no target; Interrupted if a signal asked to stop or another process ended.
     """
     model = data_parallel(run.model, run.device)
     flops = _flops_a_token(run, model) if run.updates else 0.0
@@ -205,10 +205,10 @@ class Training(Generic[Batch, Part]):
             share = following
 
     def _update(self, share: Share[Part]) -> Tensor:
-        """Make one update, or none where loss or gradient is not finite.
+        """Make one update, or none if loss or gradient is not finite.
 
-        Returns a tensor on the device, over all processes: the loss summed over the targets, nats; above 0 where a
-        checkpoint is due; above 0 where a process was asked to stop; the norm of the gradient before clipping.
+        Returns a tensor on the device, over all processes: the loss summed over the targets, nats; above 0 if a
+        checkpoint is due; above 0 if a process was asked to stop; the norm of the gradient before clipping.
         """
         run = self.run
         loss = _backward(run, self.model, share)
@@ -231,7 +231,7 @@ class Training(Generic[Batch, Part]):
                 self._diverged(f"the {name} is {value}", self.at.step)
 
     def _require_no_spike(self) -> None:
-        """Raise DivergedError where the loss rose too far, before that is saved in a checkpoint."""
+        """Raise DivergedError if the loss rose too far, before that is saved in a checkpoint."""
         at, most = self.at, self.run.optimizer.max_loss_rise
         if most is not None and at.lowest is not None and at.level > at.lowest + most:
             said = f"the loss rose from {at.lowest:.2f} to {at.level:.2f}"

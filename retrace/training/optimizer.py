@@ -64,7 +64,7 @@ class Muon(Optimizer):
     ) -> None:
         super().__init__(matrices, {"lr": lr, "weight_decay": weight_decay})
         self._precision, self._steps = precision, steps
-        # 1 where the next step must not change any weight, as with torch's fused optimizers.
+        # 1 if the next step must not change any weight, as with torch's fused optimizers.
         self.found_inf = torch.zeros((), device=self.param_groups[0]["params"][0].device)
 
     @torch.no_grad()
@@ -81,7 +81,7 @@ class Muon(Optimizer):
             LISTS._foreach_add_(weights, updates)
 
     def _updates(self, weights: list[nn.Parameter], skips: Tensor) -> list[Tensor]:
-        """The orthogonalized gradients with Nesterov momentum, in float32; zeros where the step `skips`."""
+        """The orthogonalized gradients with Nesterov momentum, in float32; zeros if the step `skips`."""
         for weight in weights:
             if not self.state[weight]:
                 self.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
@@ -144,7 +144,7 @@ def _batched(weights: Sequence[nn.Parameter]) -> Iterator[list[int]]:
 def make_optimizers(model: nn.Module, settings: OptimizerSettings, lr: float, bf16: bool = False) -> list[Optimizer]:
     """The optimizers of a model at their peak rates; with `bf16`, Muon multiplies in bfloat16.
 
-    Raises ValueError where no weight is trained.
+    Raises ValueError if no weight is trained.
     """
     trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
     hidden: list[nn.Parameter] = []

@@ -33,7 +33,7 @@ def main() -> None:
 def read_hub_task(settings: HubTaskSettings, key: str) -> TaskData:
     """Read all parts of a task; classes have the data set's names unless the settings name them.
 
-    Raises InputError where the data set cannot be fetched, or naming the row where something is wrong.
+    Raises InputError if the data set cannot be fetched, or naming the row where something is wrong.
     """
     splits = {part: open_split(settings, name, key) for part, name in settings.parts.items()}
     known = splits["train"].classes.get(settings.label) if settings.classes is None else None

@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def at_the_command_line(project: Project, case: Case) -> str:
-    """What is wrong with how a stage, or `retrace check`, ends with this input; empty where nothing is."""
+    """What is wrong with how a stage, or `retrace check`, ends with this input; empty if nothing is."""
     own = Path("data/own/case")
     is_settings = case.reader in (str(PARAMS), str(DATA_PARAMS))
     folder = project.folder if is_settings else project.folder / own

@@ -54,7 +54,7 @@ class Key(NamedTuple):
 
     @property
     def outside(self) -> Any:
-        """A value of the right type that is not allowed; none where every one is."""
+        """A value of the right type that is not allowed; none if every one is."""
         if self.allowed.startswith("one of"):
             return "odd"
         bounds = ((re.search(pattern, self.allowed), step) for pattern, step in OUTSIDE)

@@ -61,7 +61,7 @@ def cases_of(
 class Outcome(NamedTuple):
     """What became of an input."""
 
-    problem: str  # empty where it is as expected
+    problem: str  # empty if it is as expected
     seconds: float = 0.0
     mib: int = 0  # memory at its highest, over what there was before
 

@@ -178,7 +178,7 @@ def processes(folder: Path) -> Iterator[psutil.Process]:
 
 
 def kill(folder: Path, victim: str) -> bool:
-    """Kill one process of a kind, or all; False where none runs, as the launcher before DVC has started it."""
+    """Kill one process of a kind, or all; False if none runs, as the launcher before DVC has started it."""
     found = [process for process in processes(folder) if is_victim(process, victim)]
     if victim in WORDS and not is_warm(victim):
         found = found[-1:]

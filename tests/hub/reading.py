@@ -14,7 +14,7 @@ _HEAD = re.compile(r"\A---\s*\n(.*?)^---\s*$", re.DOTALL | re.MULTILINE)
 
 
 def read_metadata(readme: str) -> dict[str, Any]:
-    """What the yaml at the head of README.md says; nothing where there is none.
+    """What the yaml at the head of README.md says; nothing if there is none.
 
     Raises yaml.YAMLError where it cannot be read.
     """

@@ -91,7 +91,7 @@ class Repository:
     def at(self, revision: str) -> Commit:
         """The commit that a branch or a full hash names.
 
-        Raises KeyError where there is no such revision.
+        Raises KeyError if there is no such revision.
         """
         return self.commits[self.branches.get(revision.removeprefix("refs/heads/"), revision)]
 

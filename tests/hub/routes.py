@@ -70,7 +70,7 @@ class Call:
         return "dataset" if parts.get("kind") == "datasets" else "model", parts["name"]
 
     def json(self) -> dict[str, Any]:
-        """The body as json; nothing where it is empty."""
+        """The body as json; nothing if it is empty."""
         return json.loads(self.body or b"{}")
 
     def visible(self) -> Repository:

@@ -30,7 +30,7 @@ class Seen:
 
     method: str
     path: str  # unquoted, without the query
-    status: int | None  # none where the connection was closed without an answer
+    status: int | None  # none if the connection was closed without an answer
     token: bool  # whether one came with it
     served: bool  # false: the hub has no such endpoint, or failed
 
@@ -93,7 +93,7 @@ class LocalHub:
         return repository.commit("main", {**repository.at("main").files, **added}, commit).oid
 
     def files(self, kind: Kind, name: str, revision: str = "main") -> dict[str, bytes]:
-        """What a repository holds at a revision. Raises KeyError where there is none."""
+        """What a repository holds at a revision. Raises KeyError if there is none."""
         files = self.repositories[kind, name].at(revision).files
         return {path: file.content for path, file in files.items()}
 

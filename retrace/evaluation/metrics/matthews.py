@@ -16,7 +16,7 @@ def examples(outcome: Classified) -> dict[str, int]:
 
 
 def resampled(outcome: Classified) -> Resampled:
-    """For weights of examples: from -1 to 1; 0 where every prediction, or every right class, is the same."""
+    """For weights of examples: from -1 to 1; 0 if every prediction, or every right class, is the same."""
     counted = counting(outcome)
 
     def figures(weights: np.ndarray) -> dict[str, np.ndarray]:

@@ -89,7 +89,7 @@ def examples(outcome: Answered) -> dict[str, int]:
 
 
 def best_threshold(no_answer: np.ndarray, gains: np.ndarray, abstaining: float) -> tuple[float, float]:
-    """The largest sum, and the `no_answer` of the last question answered for it, 0 where none is.
+    """The largest sum, and the `no_answer` of the last question answered for it, 0 if none is.
 
     `no_answer` and `gains` are (N,), `abstaining` is the sum where none is answered. Questions with equal
     `no_answer` are answered one at a time too, in their order.

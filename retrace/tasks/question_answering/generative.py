@@ -99,7 +99,7 @@ class GenerativeTask(QuestionAnswering):
     def read(cls, folder: Path, base: Path, settings: AnswerSettings) -> Self:
         """The task for the model saved in `base`.
 
-        Raises InputError where its family is not causal, or where there is no room to read.
+        Raises InputError if its family is not causal, or if there is no room to read.
         """
         check_generative(read_config(base).model_type, folder.name)
         return super().read(folder, base, settings)

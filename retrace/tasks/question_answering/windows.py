@@ -69,7 +69,7 @@ class QuestionAnswering(Task[Any]):
     def read(cls, folder: Path, base: Path, settings: AnswerSettings) -> Self:
         """The task whose data is in `folder`, for the model saved in `base`.
 
-        Raises InputError where its family cannot answer in this way, or the settings leave no room for the passage.
+        Raises InputError if its family cannot answer in this way, or the settings leave no room for the passage.
         """
         return cls(folder, load_tokenizer(base), settings)
 
@@ -84,7 +84,7 @@ class QuestionAnswering(Task[Any]):
     def rows(self, examples: Sequence[Any], scores: Sequence[np.ndarray]) -> list[Row]:
         """Question id, answer, its start, its score and that of no answer (None if the model never abstains).
 
-        The start is None where the answer is empty or not in the passage.
+        The start is None if the answer is empty or not in the passage.
         """
         rows = []
         for question, of in self.answers(examples, scores).items():

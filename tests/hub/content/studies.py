@@ -40,7 +40,7 @@ def add_study(hub: LocalHub, study: Path) -> list[str]:
 def add_pinned(hub: LocalHub, params: Mapping[str, Any]) -> list[str]:
     """The same of what settings pin.
 
-    Raises ValueError where `hub` names a data set that there is nothing like.
+    Raises ValueError if `hub` names a data set that there is nothing like.
     """
     found: dict[tuple[Kind, Pin], Callable[[], Files]] = {}
     for kind, pin, files in (*_datasets(params), *_models(params)):
@@ -55,7 +55,7 @@ def add_pinned(hub: LocalHub, params: Mapping[str, Any]) -> list[str]:
 def fill_folders(study: Path) -> list[Path]:
     """Write small versions of those of the user's files that a study names and that are not there; returns them.
 
-    Raises ValueError where one is not called as a file of ../shared/data.
+    Raises ValueError if one is not called as a file of ../shared/data.
     """
     params, written = read_preset(study / "params.yaml"), []
     for task in params.get("classification") or {}:

@@ -90,7 +90,7 @@ def test_a_weight_is_a_repeated_example(outcome: Classified, seed: int) -> None:
 
 
 def _area(outcome: Classified) -> float | None:
-    """What scikit-learn says of the probabilities as they are; None where the data lacks a class."""
+    """What scikit-learn says of the probabilities as they are; None if the data lacks a class."""
     assert outcome.probabilities is not None
     classes = len(outcome.classes)
     if len(np.unique(outcome.labels)) < max(classes, 2):

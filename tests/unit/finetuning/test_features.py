@@ -14,7 +14,7 @@ from retrace.finetuning import features
 from retrace.finetuning import task as tasks
 from retrace.finetuning.features import Lookup, computed_once
 from retrace.finetuning.method import read_method
-from retrace.finetuning.run import Tuned, fine_tune
+from retrace.finetuning.run import TaskObjective, Tuned, fine_tune
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import Task, outputs
 from retrace.models.heads import make_model, set_dropout
@@ -22,6 +22,7 @@ from retrace.tasks.classification import Classification
 from retrace.tasks.question_answering.extractive import ExtractiveTask
 from retrace.tasks.question_answering.generative import GenerativeTask
 from retrace.training.settings import OptimizerSettings
+from retrace.training.throughput import ProductOperations
 from tests.sharded import TOKENIZER
 from tests.tiny import FAMILIES, one_of, tiny_answers, tiny_config, tiny_device, tiny_questions, tiny_sentences
 
@@ -64,6 +65,14 @@ def _tuned(task: Task[Any], model: nn.Module) -> Tuned:
     return fine_tune(task, model, SETTINGS, 1, tiny_device(), "t")
 
 
+def _forward_flops(task: Task[Any], model: nn.Module) -> int:
+    """Of one forward pass over the training examples."""
+    with torch.no_grad(), ProductOperations() as operations:
+        chosen = TaskObjective(task, SETTINGS, 1).examples
+        outputs(task, chosen, 8, tiny_device(), lambda batch: (task.scores(model.eval(), batch), None))
+    return operations.total
+
+
 def _numbers(tuned: Tuned) -> list[float]:
     rows = [value for row in tuned.rows for value in row.values() if isinstance(value, float)]
     return [*rows, *(loss["validation_loss"] for loss in tuned.losses), *(loss for _, loss in tuned.speed.points)]
@@ -81,6 +90,7 @@ def test_precomputed_features_give_the_same_results(tmp_path: Path, monkeypatch,
     assert len(calls) == -(-train // 8) + -(-held_out // 8)  # batches: two of training make one
     assert sum(calls) == train + held_out
     assert found.speed.seconds > 0.2 * len(calls) * train / (train + held_out)  # those of training
+    assert 0 < found.speed.flops - _forward_flops(task, once) < 0.5 * found.speed.flops  # the rest is the head's training
     assert _body(once) is body
     monkeypatch.setattr(features, "MOST", 0)
     calls = _calls(_body(anew))
@@ -99,8 +109,8 @@ def test_a_frozen_body_has_no_dropout(tmp_path: Path, monkeypatch: pytest.Monkey
     model = cast(Any, _model(task, "bert"))
     set_dropout(model, 0.5)
     batch = task.collate(task.examples("dev"))
-    with computed_once(task, model, {"dev": task.examples("dev")}, 12, tiny_device()) as parts:
-        given = task.collate(parts["dev"])
+    with computed_once(task, model, {"dev": task.examples("dev")}, 12, tiny_device()) as prepared:
+        given = task.collate(prepared.parts["dev"])
         mask = batch["mask"][:, :1] if most else batch["mask"]
         hidden, same = (model.train().bert(given["ids"], attention_mask=mask) for _ in range(2))
         assert torch.equal(hidden.pooler_output, same.pooler_output)
@@ -125,8 +135,8 @@ def test_trained_bodies_and_generation_have_no_features(
     task = _task(name, tmp_path, **reading)
     model, parts = _model(task, family, method), {"dev": task.examples("dev")}
     body = _body(model)
-    with computed_once(task, model, parts, 8, tiny_device()) as same:
-        assert same is parts
+    with computed_once(task, model, parts, 8, tiny_device()) as prepared:
+        assert prepared.parts is parts
         assert _body(model) is body
 
 
