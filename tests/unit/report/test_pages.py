@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import numpy as np
 import pytest
 
 from retrace.core.files import write_json
@@ -483,6 +484,15 @@ def test_classes_are_numbered_where_their_cut_names_are_alike(names, labels: lis
     drawn = confusion(_task(), {"full": found})
     assert re.findall(r"text-anchor=.end.[^>]*>([^<]+)<", str(svg.joined(drawn.panels[0].drawn))) == labels
     assert drawn.note.endswith(f"Bold: % of the row.{said}")
+
+
+@pytest.mark.parametrize(("size", "cells"), [(6, 36), (7, 8)])
+def test_many_classes_have_no_cells_without_examples(size: int, cells: int) -> None:
+    counts = np.diag([3.0] * size)
+    counts[0, 1] = 1
+    classes = {f"c{number}": {} for number in range(size)}
+    drawn = confusion(_task(), {"full": ClassBreakdown(confusion=counts.tolist(), classes=classes, reliability={})})
+    assert str(svg.joined(drawn.panels[0].drawn)).count("<rect") == cells
 
 
 def test_confidence_is_not_taken_for_accuracy() -> None:
