@@ -124,7 +124,7 @@ class Device:
         try:
             yield
         except RuntimeError as error:
-            if self.processes == 1 or not any(sign in str(error) for sign in GONE):
+            if self.processes == 1 or not any(message in str(error) for message in GONE):
                 raise
             raise Interrupted(
                 f"process {self.rank} lost contact with another, which has ended or hangs; run it again to resume"
@@ -281,9 +281,9 @@ def named_out_of_memory(run: str, trains: bool = True) -> Iterator[None]:
 def _shortage(error: MemoryError | RuntimeError) -> str | None:
     """What an allocator says when memory runs out, without its advice; None for any other error."""
     said = str(error)
-    for sign in GPU_OUT_OF_MEMORY:
-        if sign in said:
-            return sign
+    for message in GPU_OUT_OF_MEMORY:
+        if message in said:
+            return message
     if CPU_OUT_OF_MEMORY in said:
         asked = re.search(r"allocate (\d+) bytes", said)
         return "out of memory" + (f"; {size(int(asked[1]))} could not be allocated" if asked else "")

@@ -47,7 +47,7 @@ def words_of(text: str) -> Words:
     """The text's words and punctuation marks."""
     plain = text.lower()
     if not plain.isascii():
-        plain = "".join(sign for sign in unicodedata.normalize("NFD", plain) if not unicodedata.combining(sign))
+        plain = "".join(char for char in unicodedata.normalize("NFD", plain) if not unicodedata.combining(char))
         plain = unicodedata.normalize("NFC", plain)  # puts Hangul syllables together again
     return tuple(_WORD.findall(plain))
 

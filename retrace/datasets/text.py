@@ -16,7 +16,7 @@ from retrace.core.files import numbered_lines
 PARTS = ("train", "valid", "test")
 csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # the default of 128 KiB is too small for a document
 _LONE_RETURN = "new-line character seen in unquoted field"  # as csv says it
-_TITLE = re.compile(r"^ = (?!= ).+ = ?$")  # of an article; headings of its sections have two signs or more
+_TITLE = re.compile(r"^ = (?!= ).+ = ?$")  # of an article; headings of its sections have two equals signs or more
 
 Records = Iterable[tuple[str, Mapping[str, Any]]]  # rows: where each stands, for messages, and its cells by column
 

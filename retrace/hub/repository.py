@@ -78,7 +78,7 @@ def hub_session(about: str) -> Iterator[None]:
 def hub_token() -> str | Literal[False]:
     """The token in HF_TOKEN; False is huggingface_hub's value for no token.
 
-    Raises InputError if it has signs that no request can carry.
+    Raises InputError if it has characters that no request can carry.
     """
     token = os.environ.get("HF_TOKEN", "").strip()
     if not (token.isascii() and token.isprintable()):
