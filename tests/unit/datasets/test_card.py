@@ -32,7 +32,7 @@ def test_what_splits_share_is_counted_by_rows(tmp_path: Path) -> None:
     card = _sentences(train=train, dev=dev)
     assert card["findings"] == [
         "2 of 4 examples of dev are in train too",
-        "3 of 4 examples of dev are part of a training text, or one makes up half of their words or more",
+        "3 of 4 examples of dev are part of a training text, or contain one with at least half of their words",
     ]
     assert (card["shared"], card["given_away"]) == ({"dev in train": 2}, {"dev": 3})
     card = _questions(tmp_path, train=["Who founded it?", "Who?"], dev=["who founded it ?", "What?"])

@@ -122,7 +122,7 @@ def test_a_split_by_row_divides_texts_that_one_by_text_keeps_together(tmp_path: 
     assert by_text["parts"]["dev"]["examples"] == by_row["parts"]["dev"]["examples"] == 6
     assert by_text["given_away"] == {"dev": 0}
     assert by_row["given_away"]["dev"] > 3
-    said = "6 examples of dev are part of a training text, or one makes up half of their words or more"
+    said = "6 examples of dev are part of a training text, or contain one with at least half of their words"
     assert by_row["findings"] == [f"{by_row['given_away']['dev']} of {said}"]
 
 
