@@ -4,7 +4,7 @@ import os
 
 os.environ["RETRACE_THREADS"] = "1"  # two-threaded runs collapse when both cores are busy
 os.environ["OMP_NUM_THREADS"] = "1"
-os.environ["RETRACE_SHARE_GPUS"] = "1"  # this process would keep its GPU from those that it starts
+os.environ["RETRACE_SHARE_GPUS"] = "true"  # this process would keep its GPU from those that it starts
 
 import shutil
 import tempfile

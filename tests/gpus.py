@@ -10,4 +10,4 @@ def pretend_gpus(folder: Path, count: int) -> dict[str, str]:
     program = folder / "nvidia-smi"
     program.write_text("#!/bin/sh\n" + "".join(f"echo GPU-{number}\n" for number in range(count)))
     program.chmod(0o755)
-    return {"PATH": f"{folder}:{os.environ['PATH']}", "TMPDIR": str(folder), "RETRACE_SHARE_GPUS": "0"}
+    return {"PATH": f"{folder}:{os.environ['PATH']}", "TMPDIR": str(folder), "RETRACE_SHARE_GPUS": "false"}

@@ -198,7 +198,7 @@ def test_compiled_training_has_the_same_losses(kind: str, tmp_path: Path) -> Non
 
 def test_a_leased_gpu_is_not_given_to_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is one GPU, the second process waits for the end of the first."""
-    monkeypatch.setenv("RETRACE_SHARE_GPUS", "0")
+    monkeypatch.setenv("RETRACE_SHARE_GPUS", "false")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     program = "import torch, time; from retrace.compute.device import open_device; open_device(0); print('has', {}); {}"
 

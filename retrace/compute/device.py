@@ -26,6 +26,7 @@ from torch.distributed.distributed_c10d import _set_pg_timeout
 
 from retrace.compute.lease import lease_gpus
 from retrace.compute.tensors import seeded
+from retrace.core.environment import is_true, whole_number
 from retrace.core.errors import InputError, Interrupted
 from retrace.core.files import size
 from retrace.core.settings import LARGEST_SEED, Precision, read_params
@@ -218,22 +219,6 @@ def _threads(accelerator: Accelerator) -> int:
     """
     here = int(os.environ.get("LOCAL_WORLD_SIZE") or accelerator.num_processes)
     return whole_number("RETRACE_THREADS") or max(1, len(os.sched_getaffinity(0)) // here)
-
-
-def is_true(variable: str) -> bool:
-    """Whether an environment variable is true; raises InputError if it is neither true, false nor unset."""
-    wanted = os.environ.get(variable) or "false"
-    if wanted not in ("true", "false"):
-        raise InputError(f"{variable}: {wanted!r} is not allowed; expected true or false")
-    return wanted == "true"
-
-
-def whole_number(variable: str) -> int | None:
-    """The number in an environment variable, None if unset; raises InputError if it is not a whole one above 0."""
-    wanted = os.environ.get(variable, "")
-    if wanted and (not wanted.isdecimal() or int(wanted) < 1):
-        raise InputError(f"{variable}: {wanted!r} is not allowed; expected a whole number above 0")
-    return int(wanted) if wanted else None
 
 
 def is_sharded() -> bool:

@@ -17,9 +17,9 @@ from typing import TextIO
 
 import psutil
 
+from retrace.core.environment import is_true
 from retrace.core.guard import PAUSE, holder, take
 
-SHARED = "RETRACE_SHARE_GPUS"
 _leases: list[TextIO] = []  # open until the process ends
 
 
@@ -29,11 +29,10 @@ def lease_gpus() -> None:
     Processes started by one launcher on this machine take the GPUs of their ranks, in turn, and go on when all have
     theirs: in any other order two launches could wait for each other forever, and a process group times out.
 
-    Must be called before CUDA starts. `RETRACE_SHARE_GPUS=1` leaves all GPUs to everyone.
+    Must be called before CUDA starts. `RETRACE_SHARE_GPUS=true` leaves all GPUs to everyone.
     """
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # nvidia-smi's; CUDA's own begins with the fastest
-    is_shared = os.environ.get(SHARED, "").lower() not in ("", "0", "false", "no", "off")
-    gpus = {} if _leases or is_shared else visible_gpus()
+    gpus = {} if _leases or is_true("RETRACE_SHARE_GPUS") else visible_gpus()
     names, uuids = list(gpus), list(gpus.values())
     rank, processes = int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if gpus and (processes == 1 or len(gpus) == 1):  # Slurm may show each process a GPU of its own

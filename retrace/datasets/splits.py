@@ -24,7 +24,8 @@ from retrace.datasets.settings import SplitSettings
 from retrace.datasets.squad import read_questions
 
 INSIDE = "are part of a training text, or contain one with at least half of their words"
-INSIDE_FIRST = "have a first text that is part of one of train, or contains one with at least half of its words"  # of pairs
+# Of pairs:
+INSIDE_FIRST = "have a first text that is part of one of train, or contains one with at least half of its words"
 LONG = 4  # words; shorter texts, such as "the film", occur in many others by chance
 LOOSE = -1  # the group of a short text that occurs in texts of several groups
 Words = tuple[str, ...]

@@ -29,8 +29,8 @@ from torch.utils._pytree import tree_leaves
 from transformers import PreTrainedConfig, PreTrainedModel, RobertaConfig
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from retrace.compute.device import is_true, whole_number
 from retrace.compute.sharding import recompute_layers
+from retrace.core.environment import is_true, whole_number
 from retrace.core.errors import InputError
 from retrace.finetuning.method import Method, round_frozen
 from retrace.models.heads import Head, make_model, objective_of, set_dropout

@@ -30,8 +30,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from retrace.compute.device import Device, is_true
+from retrace.compute.device import Device
 from retrace.compute.sharding import full_tensor, gather_weights, load_weights, local_shard
+from retrace.core.environment import is_true
 from retrace.core.errors import InputError
 from retrace.core.files import SUMS, atomic_folder, damaged, file_digests, read_json, size, write_text
 from retrace.core.guard import take

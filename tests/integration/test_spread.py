@@ -119,7 +119,7 @@ def test_cells_take_a_gpu_each_and_dvc_lock_is_as_of_a_serial_run(tmp_path: Path
     assert max(map(len, of_gpu.values())) == 2  # two rounds
 
     serial = pipeline(tmp_path / "serial", LEASES.replace("SECONDS", "0"), 12)
-    monkeypatch.setenv("RETRACE_SHARE_GPUS", "1")
+    monkeypatch.setenv("RETRACE_SHARE_GPUS", "true")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     serial.run("dvc", "repro")
     written = (project.folder / "dvc.lock").read_text()

@@ -64,7 +64,7 @@ def test_each_process_leases_its_own_gpu_and_one_too_many_waits(tmp_path: Path) 
     elsewhere = pretend_gpus(tmp_path / "one", 1)
     alone = _start(elsewhere)
     assert _line(alone.stdout) == "- GPU-0"
-    shares = _start(elsewhere, RETRACE_SHARE_GPUS="1")
+    shares = _start(elsewhere, RETRACE_SHARE_GPUS="true")
     assert _line(shares.stdout) == "- None"
     second.send_signal(signal.SIGKILL)
     second.communicate()
