@@ -116,7 +116,7 @@ def fine_tune(
         run = Run(title, model, objective, device, settings.optimizer, settings.lr, settings.epochs, None, checkpointer)
         recorder = _Recorder(task, run, prepared.parts, settings)
         speed = train(run, recorder.after_epoch)
-        # The features' work, once, is the body's in every update.
+        # The features are computed once, in place of the body's forward pass in every update.
         speed = replace(speed, seconds=speed.seconds + prepared.seconds, flops=speed.flops + prepared.flops)
         load_weights(model, run.kept)
         found: list[Predicted] = run.journal
