@@ -18,7 +18,16 @@ from retrace.core.errors import InputError
 from retrace.core.files import write_text
 from retrace.core.paths import require_checkout
 from retrace.core.schema import allowed_values, schema_of, shown, within
-from retrace.core.settings import DATA_PARAMS, PARAMS, build, file_of, load_plugin, plugin_names, read_yaml
+from retrace.core.settings import (
+    DATA_PARAMS,
+    PARAMS,
+    build,
+    file_of,
+    load_plugin,
+    plugin_names,
+    read_yaml,
+    require_one_of,
+)
 from retrace.finetuning.settings import METHODS, PER_TASK, MethodSettings
 
 INTRODUCTION = f"""# Settings
@@ -38,13 +47,15 @@ Schema = Mapping[str, Any]
 Row = tuple[str, str, str, str]
 PRESETS = Path("presets")
 FIRST = "sample"
+HOURS = "hours"  # a section of presets
 Presets = typer.Argument(metavar="PRESET", help="the name of a file in presets/, or the path of any other file")
+Hours = typer.Option(help="write the last preset's values for a run of so many hours")
 COMMENT = re.compile(r"^([^#'\"\n]*\S) {2,}#", re.MULTILINE)  # after a value that became shorter
 # Sections that are replaced as a whole, as their keys belong together; all others are merged key by key.
 WHOLE = (
     "methods", "files", "checkpoints", "classification", "question_answering",
     "hub.classification", "hub.text", "hub.sst2", "hub.squad",
-)  # fmt: skip
+)
 
 
 def settings() -> None:
@@ -107,20 +118,21 @@ def _rows_of_methods() -> Iterator[Row]:
                 yield from _rows(f"methods.{method}.{name}", schema)
 
 
-def preset(presets: Annotated[list[str], Presets]) -> None:
+def preset(presets: Annotated[list[str], Presets], hours: Annotated[str | None, Hours] = None) -> None:
     """Write the settings of presets into params.yaml and data/params.yaml, keeping their comments.
 
     A preset is a file of presets/, or any other YAML file, with some of the keys of params.yaml. Keys of
     data/params.yaml are in its section `data/params.yaml:`. presets/sample.yaml is written first, then each preset in
-    the order given. Nothing is written if one of them is wrong.
+    the order given. A preset's section `hours:` has other values for shorter runs; --hours writes those of the last
+    preset. Nothing is written if one of them is wrong.
     """
-    write_presets(presets)
+    write_presets(presets, hours=hours)
 
 
-def write_presets(presets: Sequence[str | Path], folder: Path = Path()) -> None:
+def write_presets(presets: Sequence[str | Path], folder: Path = Path(), hours: str | None = None) -> None:
     """Write presets, after that of the sample, into params.yaml and data/params.yaml of a folder.
 
-    Raises InputError if a preset has an unknown key or a value that `retrace check` refuses.
+    Raises InputError if a preset has an unknown key or a value that `retrace check` refuses, or none for the hours.
     """
     yaml = YAML()
     yaml.default_flow_style = False  # as `dvc exp run -S` writes the file
@@ -133,8 +145,13 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path()) -> None:
     files = {file: yaml.load(path.read_text(encoding="utf-8")) for file, path in paths.items()}
     for path in found:
         values = yaml.load(path.read_text(encoding="utf-8"))
+        budgets = values.pop(HOURS, None) or {}
         _merge(files[DATA_PARAMS], values.pop(str(DATA_PARAMS), None) or {})
         _merge(files[PARAMS], values)
+    if hours is not None:
+        budgets = build(dict[str, dict[str, Any]], {HOURS: budgets}, HOURS, found[-1])
+        require_one_of(budgets, hours, HOURS, found[-1])
+        _merge(files[PARAMS], budgets[hours])
     try:
         check_settings(files[PARAMS], files[DATA_PARAMS])
     except InputError as error:

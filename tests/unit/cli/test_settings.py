@@ -49,7 +49,39 @@ def test_the_preset_real_is_the_study_two_cores_without_its_matrix() -> None:
     study = read_yaml(ROOT / "studies/two-cores/params.yaml")
     assert study.pop("methods").keys() == set(study.pop("finetune")["methods"])
     study.pop("data/params.yaml")
-    assert read_yaml(ROOT / PRESETS / "real.yaml") == study
+    preset = read_yaml(ROOT / PRESETS / "real.yaml")
+    preset.pop("hours")
+    assert preset == study
+
+
+def test_a_preset_for_fewer_hours_trains_less(folder: Path) -> None:
+    for hours, epochs, examples in ("0.5", 1, 60000), ("1", 3, None), ("2", 6, None):
+        assert retrace("preset", "real", "--hours", hours).code == 0
+        params = read_yaml(folder / "params.yaml")
+        assert (params["pretrain"]["epochs"], params["squad"]["max_train_examples"]) == (epochs, examples)
+        assert "hours" not in params
+    last = _lines(folder)
+    assert retrace("preset", "real").code == 0
+    assert _lines(folder) == last
+
+
+HOURS = [
+    (("real", "--hours", "4"), "presets/real.yaml: hours: '4' is not allowed; expected one of 0.5, 1, 2"),
+    (
+        ("real", "sample", "--hours", "1"),
+        "presets/sample.yaml: hours: '1' is not allowed; expected none, as there are none",
+    ),
+    (("own.yaml", "--hours", "1"), "own.yaml: hours: {1: 5} is not allowed; expected a mapping"),
+    (("other.yaml", "--hours", "1"), "params.yaml: pretrain.epoch: unknown key; allowed: "),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), HOURS)
+def test_hours_that_a_preset_does_not_have(folder: Path, arguments: tuple[str, ...], message: str) -> None:
+    (folder / "own.yaml").write_text("hours: {1: 5}\n")
+    (folder / "other.yaml").write_text("hours: {1: {pretrain: {epoch: 1}}}\n")
+    assert refused("preset", *arguments).startswith(f"error: {message}")
+    assert _lines(folder) == _lines(ROOT)
 
 
 @pytest.mark.parametrize("name", ["real", "bert-base"])
