@@ -100,7 +100,7 @@ def measure(cell: Cell, share: int, updates: int) -> dict[str, Any]:
     held = torch.cuda.max_memory_allocated() if gpu else peak_memory() - before
     config = find_model(cell.model).config
     needs = update_needs(cell.head, config, load, OPTIMISER, read_method({}, cell.method).tune)
-    each, flops, peak = seconds / updates, needs.flops * tokens / seconds, peak_flops(gpu)
+    each, flops, peak = seconds / updates, needs.flops * tokens / seconds, peak_flops(gpu, device.bf16)
     return {
         "device": gpu or "cpu",
         "compiled": device.compiler is not None,

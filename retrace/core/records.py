@@ -94,6 +94,7 @@ class RunRecord(Record):
 
     updates: int
     seconds: float  # of training, without evaluation
+    evaluation_seconds: float | None = None  # of evaluation during training; None: not noted
     tokens_per_second: int
     waiting_percent: float  # of the seconds, waiting for data
     teraflops_per_second: float

@@ -16,7 +16,8 @@ INDEX = "model.safetensors.index.json"  # where the weights are in several files
 def parameters_by_module(folder: Path) -> dict[str, int]:
     """The number of parameters of each module of the model saved in `folder`; each layer is one module.
 
-    Tied weights are saved, and so counted, once. Raises InputError if a file of weights is missing.
+    Buffers of whole numbers, such as the numbers of positions, are not counted. Tied weights count as often as they
+    are saved, which is once if transformers wrote the file. Raises InputError if a file of weights is missing.
     """
     counts: Counter[str] = Counter()
     for path in (folder / name for name in weight_files(folder)):
@@ -24,7 +25,9 @@ def parameters_by_module(folder: Path) -> dict[str, int]:
             raise InputError(f"{path}: no such file")
         with safe_open(path, framework="numpy") as weights:
             for name in weights.keys():  # noqa: SIM118 - not a dict
-                counts[module_of(name)] += math.prod(weights.get_slice(name).get_shape())
+                weight = weights.get_slice(name)
+                if "F" in weight.get_dtype():  # F32, BF16, F8_E4M3, but not I64 or BOOL
+                    counts[module_of(name)] += math.prod(weight.get_shape())
     return dict(counts)
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pandas as pd
 from markupsafe import Markup
@@ -39,6 +40,8 @@ def pretraining_section(
         warnings.insert(0, "Warning: next-sentence prediction is at chance.")
     columns = {"epoch": curve["epoch"].astype(str).tolist()}
     for name, what in (CURVES | MEASURES).items():
+        if name == "training_loss" and "next_sentence_accuracy" in curve:
+            what = replace(what, name="training loss, with that of the pairs")
         if name in curve:
             columns[with_unit(name, what)] = [shown(what, of) for of in curve[name]]
     measured = [of for split in report.splits.values() for of in split.measures.values()]
@@ -71,7 +74,7 @@ def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame
     tips = [(x, f"{_tokens(x)}\ntraining loss {figure_text(y, 2)}, perplexity {_perplexity(y)}") for x, y in train]
     drawn += [*_dots(axes, valid), svg.tips(axes, tips)]
     label = "Perplexity of the validation text: " + ", ".join(_perplexity(y) for _, y in valid)
-    note = NOTE + LINE if train else NOTE
+    note = NOTE + LINE * (bool(train) and "masked" in report.splits["valid"].measures)
     return Panels("pretraining", "", note, [Panel("", drawn, label, 260, place=0)], "wide")
 
 

@@ -17,7 +17,8 @@ from retrace.report.svg import Axes
 from retrace.results.grid import RUNS, Grid
 
 HEADINGS = {
-    "updates": "updates", "seconds": "time, s", "tokens": "tokens", "tokens_per_second": "tokens per s",
+    "updates": "updates", "seconds": "time, s", "evaluation_seconds": "evaluation, s",
+    "tokens": "tokens", "tokens_per_second": "tokens per s",
     "waiting_percent": "waiting for data, %", "teraflops_per_second": "TFLOP per s",
     "utilisation_percent": "MFU, %", "peak_memory_mib": "peak memory, MiB", "gpu_memory_mib": "GPU memory, MiB",
     "parameters": "parameters",

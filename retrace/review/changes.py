@@ -125,7 +125,7 @@ class _Judge:
             found = self._pairs.paired_perplexity(task, method, self._sides, self._params)
             return {} if found is None else {FIGURE: found}
         if not self._has_same_seeds:
-            return {}
+            return None if self._pairs.have_other_examples(task, method, self._sides) else {}
         return self._pairs.paired_differences(task, method, figures, self._sides, self._params)
 
     def _of_other_tokens(self, place: Place) -> Change:

@@ -16,6 +16,7 @@ from retrace.evaluation.outcomes import Answered, Classified, Scoring, classifie
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.settings import EvaluateParams
 from retrace.perplexity.measures import DOCUMENTS, Measured, are_same_documents, read_documents, resampled
+from retrace.report.runs import flat
 from retrace.results.grid import PREDICTIONS, Cell, Kind
 from retrace.results.predictions import kept_epoch, read_epochs, read_tested
 from retrace.review.revision import FIGURE, Revision, kind_of
@@ -46,6 +47,17 @@ def paired_differences(
     return {name: difference(name, after, before, are_paired=True) for name in figures if name in before[0].drawn}
 
 
+def have_other_examples(task: str, method: str, sides: Sequence[Revision]) -> bool:
+    """Whether predictions from each side's first seed are known to be of different examples."""
+    own, kind = task.removesuffix(ON_TEST), kind_of(task, sides)
+    found = []
+    for side in sides:
+        seed, *_ = flat(side.params).get("finetune.seeds") or [1]
+        found.append(_outcome(task, kind, side, PREDICTIONS / Cell(own, method, seed).path))
+    old, new = found
+    return old is not None and new is not None and _asked(old) != _asked(new)
+
+
 def paired_perplexity(split: str, measure: str, sides: Sequence[Revision], params: EvaluateParams) -> Difference | None:
     """The second language model's perplexity per token less the first's, on the same documents.
 
@@ -60,7 +72,7 @@ def paired_perplexity(split: str, measure: str, sides: Sequence[Revision], param
 def have_other_tokens(split: str, sides: Sequence[Revision]) -> bool:
     """Whether the losses of a split are known to be of other tokens, so that those per token cannot be compared."""
     old, new = (_documents(side) for side in sides)
-    both = [key for key in old if key in new and key[0] == split]
+    both = [key for key in old if key in new and key[0] == split and key[1] != "pseudo"]  # of passages that are drawn
     return any(not np.array_equal(old[key][1].tokens, new[key][1].tokens) for key in both)
 
 

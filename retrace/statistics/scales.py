@@ -52,6 +52,7 @@ CURVES: Legend = {  # columns of learning curves, beside the metrics that are co
 }
 MEASURES: Legend = {  # of training runs; they vary with the machine
     "seconds": Figure("seconds", "lower", "time"),
+    "evaluation_seconds": Figure("seconds", "lower", "time of evaluation"),
     "peak_memory_mib": Figure("mebibytes", "lower", "peak memory"),
     "gpu_memory_mib": Figure("mebibytes", "lower", "GPU memory"),
 }

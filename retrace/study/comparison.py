@@ -353,7 +353,7 @@ def _verdict(cell: Cell, found: Sequence[Reproduced]) -> Verdict:
         return Verdict.NOT_PUBLISHED
     printed = [end for end in (cell.published.value, cell.published.end) if end is not None]
     if len(printed) > len(found):  # a range beside one figure
-        if min(printed) - cell.published.half <= found[0].value <= max(printed) + cell.published.half:
+        if min(printed) - cell.half <= found[0].value <= max(printed) + cell.half:
             return Verdict.IN_RANGE
         printed = [min(printed, key=lambda end: abs(end - found[0].value))]
     verdicts = [_of_figure(cell, end, each) for end, each in zip(printed, found, strict=True)]
@@ -367,7 +367,6 @@ def _of_figure(cell: Cell, printed: float, found: Reproduced) -> Verdict:
         return Verdict.BEYOND
     if found.interval is None:
         return Verdict.UNKNOWN
-    half = cell.published.half if cell.published else 0.0  # the printed figure is rounded
-    if found.interval["low"] - half <= printed <= found.interval["high"] + half:
+    if found.interval["low"] - cell.half <= printed <= found.interval["high"] + cell.half:  # it was rounded
         return Verdict.WITHIN
     return Verdict.ONE_SEED if found.std is None and (cell.address or "").startswith(SEEDED) else Verdict.BEYOND

@@ -126,7 +126,7 @@ def _on_rules_scales(group: Mapping[str, PublishedCell]) -> tuple[dict[str, floa
         given = "percentage" if cell.scale == "percent" else cell.scale
         scales[name] = ruled.get(name, given) if given in SHARES else given
         times = factor(given, scales[name])
-        figures[name], halves[name] = cell.published.value * times, cell.published.half * times
+        figures[name], halves[name] = cell.published.value * times, cell.half * times
     return figures, scales, halves
 
 

@@ -85,11 +85,6 @@ class Printed:
     std: float | None = None
     end: float | None = None  # the other end of a range
 
-    @property
-    def half(self) -> float:
-        """Half of the last digit, the largest rounding error."""
-        return HALF * 10.0**-self.digits
-
 
 def printed(cell: float | str | None) -> Printed | None:
     """The figure in a cell of published.yaml; None if the report has none.
@@ -172,9 +167,14 @@ class Cell:
         is_bare = self.scale in BARE or (self.scale in SHARES and not published.value)
         return scaled if is_bare and not published.digits else published.digits
 
+    @property
+    def half(self) -> float:
+        """Half of the last of these digits, the largest rounding error of the printed figure."""
+        return HALF * 10.0**-self.digits
+
     def agree(self, printed: float, reproduced: float) -> bool:
         """Whether both figures are the same in these digits."""
-        return abs(reproduced - printed) <= HALF * 10.0**-self.digits
+        return abs(reproduced - printed) <= self.half
 
     @property
     def form(self) -> Form:

@@ -3,6 +3,7 @@
 docs/records.md is made from it. An entry has the figure of each seed, so that later runs can be tested against it.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -69,6 +70,7 @@ class Entry:
     change: str  # what changed since the previous run
     command: str  # to repeat it
     figures: dict[str, dict[Seed, FiniteFloat]]  # by seed, on the scales of the stages
+    bytes_per_token: float  # of the text that the perplexity is of
     tried: tuple[Attempt, ...] = ()
     note: str = ""
 
@@ -82,6 +84,11 @@ class Entry:
     def values(self, name: str) -> list[float]:
         """A figure of each seed."""
         return [*self.figures[name].values()]
+
+    def values_beside(self, name: str, other: "Entry") -> list[float]:
+        """The same for a test against another run: perplexities per token of that run, by the loss per byte."""
+        power = other.bytes_per_token / self.bytes_per_token if name == "perplexity" else 1.0
+        return [value**power for value in self.values(name)]
 
     def text(self, name: str) -> str:
         """The mean as shown to readers, after ± the standard deviation over seeds."""
@@ -125,12 +132,15 @@ def standings(entries: Sequence[Entry]) -> list[dict[str, Standing]]:
     """Each run's figures compared with the last records before them.
 
     A run is a record in a figure where it is better by Welch's t-test (1947) over seeds, two-sided, with Holm's
-    correction for the figures that are tested at once.
+    correction for the figures that are tested at once. Perplexities are compared per token of the run before.
     """
     best: dict[str, int] = {}
     found: list[dict[str, Standing]] = []
     for place, entry in enumerate(entries):
-        tests = {name: _test(entry.values(name), entries[before].values(name)) for name, before in best.items()}
+        tests = {
+            name: _test(entry.values_beside(name, entries[before]), entries[before].values(name))
+            for name, before in best.items()
+        }
         tested = {name: p for name, p in tests.items() if p is not None}
         tests |= dict(zip(tested, holm(list(tested.values())), strict=True))
         found.append({name: _standing(name, entry, entries, best.get(name), tests.get(name)) for name in FIGURES})
@@ -143,7 +153,7 @@ def _standing(name: str, entry: Entry, entries: Sequence[Entry], before: int | N
         return Standing(None, None, "first", True)
     if p is None:
         return Standing(before, None, "not tested: within each run all seeds gave the same figure", False)
-    is_higher = mean(entry.values(name)) > mean(entries[before].values(name))
+    is_higher = mean(entry.values_beside(name, entries[before])) > mean(entries[before].values(name))
     better = is_higher == (FIGURES[name][2].better == "higher")
     said = "no difference shown" if p >= ALPHA else "record" if better else "worse"
     return Standing(before, p, said, better and p < ALPHA)
@@ -175,9 +185,9 @@ def read_entry(study: str, change: str, runs: Mapping[str, Path]) -> Entry:
             method, by_seed = _scores(folder, name)
             found[name] |= by_seed
             paths += [folder / RUNS / name / method / f"{seed}.json" for seed in by_seed]
-        found["perplexity"][origin.seed] = _perplexity(folder)
+        found["perplexity"][origin.seed], bytes_per_token = _perplexity(folder)
         of_run = [read_object(path) for path in paths]
-        seconds.append(sum(record["seconds"] for record in of_run))
+        seconds.append(sum(record["seconds"] + (record.get("evaluation_seconds") or 0) for record in of_run))
         records += of_run
     title, hours = BUDGETS[study]
     if max(seconds) > 3600 * hours:
@@ -191,8 +201,9 @@ def read_entry(study: str, change: str, runs: Mapping[str, Path]) -> Entry:
     return Entry(
         commit=commit, date=max(record["origin"]["date"] for record in records),
         machine=", ".join(dict.fromkeys(record["origin"]["machine"] for record in records)),
-        time=f"{times} of tokenizing, training, perplexity and scoring", change=change,
+        time=f"{times} of tokenizing, training with its evaluations, perplexity and scoring", change=change,
         command="\n".join([f"git checkout {commit[:12]}", *runs]), figures=rounded(found),
+        bytes_per_token=round(bytes_per_token, 4),
     )  # fmt: skip
 
 
@@ -206,12 +217,12 @@ def _scores(folder: Path, task: str) -> tuple[str, dict[int, float]]:
     return method, {int(seed): each.figures[FIGURES[task][1]] for seed, each in of.seeds.items()}
 
 
-def _perplexity(folder: Path) -> float:
-    measures = PerplexityReport.read(folder / PERPLEXITY_DETAILS).splits["valid"].measures
-    found = measures["masked"].perplexity_per_token if "masked" in measures else None
-    if found is None:
+def _perplexity(folder: Path) -> tuple[float, float]:
+    """The masked perplexity per token, and the bytes per token."""
+    found = PerplexityReport.read(folder / PERPLEXITY_DETAILS).splits["valid"].measures.get("masked")
+    if found is None or not found.perplexity_per_token or not found.bits_per_byte:
         raise InputError(f"{folder / PERPLEXITY_DETAILS}: valid.masked.perplexity_per_token: no figure")
-    return found
+    return found.perplexity_per_token, math.log2(found.perplexity_per_token) / found.bits_per_byte
 
 
 def _read_origin(study: str, command: str, folder: Path) -> RunOrigin:

@@ -214,7 +214,7 @@ def estimate(
 
     The columns `saved` and `saved by the formula` are shares of what the first method takes, NaN for the first itself.
     """
-    load = Load(batch, length, 0, bf16=False, attention="eager")
+    load = Load(batch, length, 0, bf16=False, attention="eager", micro_batch=None, recomputes=False)
     rows = []
     for label in methods:
         method = known_method(params, label)

@@ -57,6 +57,7 @@ class Position:
     tokens: int = 0  # of the whole run, without padding
     seconds: float = 0.0  # in updates and checkpoints, without evaluation and waiting for data
     waited: float = 0.0  # seconds of waiting for data
+    evaluating: float = 0.0  # seconds of evaluation
     points: list[list[float]] = field(default_factory=list)  # learning curve: updates done, mean loss since the last
     since: float = 0.0  # loss since the last point, nats
     targets_since: int = 0  # number of targets of that sum

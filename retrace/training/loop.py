@@ -132,7 +132,8 @@ def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> 
             epoch = Epoch(at.epoch + 1, at.summed / at.targets, at.step)
             training.evaluate(partial(after_epoch, epoch, meter))
             at.begin_after(epoch.number)
-    return Speed(at.step, at.seconds + at.waited, at.waited, at.tokens, flops * at.tokens, at.points)
+    seconds = at.seconds + at.waited
+    return Speed(at.step, seconds, at.waited, at.evaluating, at.tokens, flops * at.tokens, at.points)
 
 
 class Training(Generic[Batch, Part]):
@@ -160,6 +161,7 @@ class Training(Generic[Batch, Part]):
     def evaluate(self, measure: Callable[[], Any]) -> None:
         """Append a measurement to the journal; several processes, which measure together, finish it before stopping."""
         self.run.model.eval()
+        clock = Clock()
         try:
             try:  # a signal may come at any line, that of `finally` included
                 self._is_interruptible = self.run.device.processes == 1
@@ -170,6 +172,7 @@ class Training(Generic[Batch, Part]):
                 self._is_interruptible = False
         except _CutShort:
             self._stop()
+        self.at.evaluating += clock.lap()
         self.run.journal.append(measured)
 
     def rest_of_epoch(self) -> Iterator[tuple[Share[Part], float, float]]:

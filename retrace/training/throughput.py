@@ -18,8 +18,12 @@ from retrace.compute.device import Device, peak_memory
 from retrace.core.files import write_json
 from retrace.core.records import RunRecord, find_origin
 
-# Dense bf16 operations per second, from NVIDIA's data sheets, by a part of the device's name; the first match counts.
-PEAKS = {"H100 PCIe": 756e12, "NVL": 835e12, "H200": 989e12, "H100": 989e12, "A100": 312e12}
+# Dense operations per second in bf16 and in fp32 (TF32 is never used), from NVIDIA's data sheets, by a part of the
+# device's name; the first match counts.
+PEAKS = {
+    "H100 PCIe": (756e12, 51e12), "NVL": (835e12, 60e12), "H200": (989e12, 67e12), "H100": (989e12, 67e12),
+    "A100": (312e12, 19.5e12),
+}  # fmt: skip
 
 
 class ProductOperations(TorchDispatchMode):
@@ -55,9 +59,10 @@ def count_flops(model: nn.Module, backward: Callable[[], object]) -> int:
     return operations.total
 
 
-def peak_flops(gpu: str | None) -> float | None:
-    """The peak bf16 operations per second of a GPU by its name; None if unknown, or for a MIG slice of one."""
-    return next((peak for part, peak in PEAKS.items() if gpu and "MIG" not in gpu and part in gpu), None)
+def peak_flops(gpu: str | None, bf16: bool) -> float | None:
+    """The peak operations per second of a GPU by its name; None if unknown, or for a MIG slice of one."""
+    found = (peaks for part, peaks in PEAKS.items() if gpu and "MIG" not in gpu and part in gpu)
+    return next((in_bf16 if bf16 else in_fp32 for in_bf16, in_fp32 in found), None)
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,7 @@ class Speed:
     updates: int
     seconds: float
     waited: float  # of these seconds, waiting for data
+    evaluating: float  # further seconds, of evaluation
     tokens: int
     flops: float  # operations of matrix products over all processes, extrapolated from one batch
     points: list[list[float]]  # updates done, and the mean training loss since the last point
@@ -78,10 +84,11 @@ class Speed:
 def write_run_record(path: Path, speed: Speed, device: Device, model: nn.Module) -> None:
     """Write the time and memory of a run."""
     gpu = torch.cuda.get_device_name(device.torch_device) if device.torch_device.type == "cuda" else None
-    seconds, peak = max(speed.seconds, 1e-9), peak_flops(gpu)
+    seconds, peak = max(speed.seconds, 1e-9), peak_flops(gpu, device.bf16)
     record = RunRecord(
         updates=speed.updates,
         seconds=round(speed.seconds, 1),
+        evaluation_seconds=round(speed.evaluating, 1),
         tokens_per_second=round(speed.tokens / seconds),
         waiting_percent=round(100 * speed.waited / seconds, 1),
         teraflops_per_second=round(speed.flops / seconds / 1e12, 3),

@@ -49,6 +49,14 @@ def test_parameters_are_those_of_the_model(tmp_path: Path, family: str) -> None:
     assert sum(module.split(".")[-1].isdigit() for module in counts) == MODEL.layers
 
 
+def test_saved_numbers_of_positions_are_no_parameters(tmp_path: Path) -> None:
+    """Older versions of transformers saved BERT's position_ids."""
+    half = {name: torch.zeros(3, dtype=dtype) for name, dtype in (("a.half", torch.bfloat16), ("a.mask", torch.bool))}
+    tensors = {"a.weight": torch.zeros(2, 5), "a.position_ids": torch.arange(7)} | half
+    save_file(tensors, tmp_path / "model.safetensors")
+    assert parameters_by_module(tmp_path) == {"a": 10 + 3}
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 @torch.no_grad()
 def test_the_longest_input_is_read(family: str) -> None:

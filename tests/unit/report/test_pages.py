@@ -239,9 +239,20 @@ def test_next_sentences_are_no_part_of_a_perplexity_and_a_model_that_tells_none_
     plain, poor, good = map(_perplexity_page, pairs)
     assert "next-sentence" not in plain
     assert "| 93.0 |" in good
+    assert ["training loss, with that of the pairs, nats" in page for page in (plain, good)] == [False, True]
     assert ["next-sentence prediction is at chance" in page for page in (plain, poor, good)] == [False, True, False]
     drawn = ["training loss 4.00, perplexity 55" in _perplexity_page(row, form=as_html) for row in pairs]
     assert drawn == [True, False, False], "the training loss has that of the pairs in it"
+
+
+def test_the_training_of_a_causal_model_masks_nothing() -> None:
+    report = PerplexityReport.from_json(
+        {"valid": {"causal": UNITS, "unigram": UNITS, "beats_unigram": True, "flags": {}}}
+    )
+    updates = pd.DataFrame({"update": [1, 2], "training_loss": [4.0, 3.0]})
+    record = RUN.model_copy(update={"updates": 2, "tokens": 2000})
+    assert "masking" in _perplexity_page({})
+    assert "masking" not in as_markdown("T", [pretraining_section(report, pd.DataFrame([ROW]), updates, record)])
 
 
 def test_the_model_fold_says_what_training_started_from() -> None:

@@ -289,6 +289,24 @@ def test_perplexities_are_paired_by_document(repository: Repository) -> None:
     assert "one seed, 95% interval −0.68 to −0.46 over documents" in change.why
 
 
+def test_a_pseudo_perplexity_of_other_passages_does_not_make_the_tokens_others(repository: Repository) -> None:
+    """Other passages are drawn, of more bytes a token; the masked losses are of the same text."""
+    Path("reports").mkdir()
+
+    def lose(nats: float, size: float) -> dict[str, Any]:
+        count = np.full(100, 20.0)
+        of = Losses(nats, nats * count, count)
+        masked, pseudo = (Sizes(count, count / 2, count * bytes_per_token) for bytes_per_token in (4.0, size))
+        write_documents({"valid": {"masked": (of, masked), "pseudo": (of, pseudo)}})
+        return {"valid": {"masked": math.exp(nats), "pseudo": math.exp(nats), "unigram": 160.0}}
+
+    repository.commit(perplexity=lose(1.8, 5.0))
+    repository.write(perplexity=lose(1.79, 4.0))
+    changes = _found()[1].changes
+    assert [change.new for change in changes] == pytest.approx([math.exp(1.79)] * 2)
+    assert not any("tokens are others" in change.why for change in changes)
+
+
 @pytest.mark.parametrize(
     ("more", "size", "fails"), [(0.0, 80, False), (0.05, 80, False), (0.3, 80, True), (0.3, 84, True)]
 )
@@ -460,12 +478,14 @@ def test_it_starts_without_torch() -> None:
     assert python(code).stdout == "set()\n"
 
 
-def test_other_examples_add_what_the_choice_of_each_sides_varies_by(repository: Repository) -> None:
+@pytest.mark.parametrize("seeds", [[1, 2, 3], [1, 2, 4]])
+def test_other_examples_add_what_the_choice_of_each_sides_varies_by(repository: Repository, seeds: list[int]) -> None:
     """Errors of seeds √(0.01²/3 + 0.01²/3), t of 4 degrees of freedom; intervals over examples of ±0.04 and ±0.03."""
     repository.set("finetune.seeds", [1, 2, 3])
     _predict(36, 36, 36)
     _scores(0.01, 0.04)
     repository.commit()
+    repository.set("finetune.seeds", seeds)
     _predict(36, 36, 36, examples=180)
     _scores(0.01, 0.03)
     repository.write(_metrics(full=0.83))

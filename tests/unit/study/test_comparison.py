@@ -170,7 +170,8 @@ def test_verdicts() -> None:
           "0.83-0.85": "within", "0.62-0.65": "outside, one seed"}),
         ("percent", "score.sst2.full.accuracy", {"80.0": "exact", "75.0": "within", "74.99": "outside, one seed"}),
         ("fraction", "score.sst2.two.accuracy",  # 0.804 is not 0.8000; 0.9 may be 0.86
-         {"0.80": "exact", "0.8000": "within", "0.9": "within", "0.90": "beyond", "0.62-0.65": "beyond"}),
+         {"0.80": "exact", "0.8000": "within", "0.9": "within", "0.90": "beyond", "0.62-0.65": "beyond",
+          "0": "beyond", "1": "beyond"}),  # written without digits, both are meant exactly
         ("percent", "score.sst2.two.accuracy",  # the ends belong to the interval
          {"76.1 ± 2.0": "within", "75.0": "within", "74.99": "beyond"}),
         ("perplexity", "perplexity.valid.masked.perplexity_per_token", {"12": "outside, one seed"}),

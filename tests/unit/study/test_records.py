@@ -1,7 +1,9 @@
 """Runs of a fixed budget: their own figures, which of them is a record, and the page docs/records.md."""
 
+import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ ORIGIN = {"commit": COMMIT, "clean": True, "date": "2026-11-22", "machine": "A m
 
 def _entry(commit: str = COMMIT, **figures: Sequence[float]) -> Entry:
     by_seed = {name: dict(enumerate(of, 1)) for name, of in (BASE | figures).items()}
-    return Entry(commit, "2026-11-22", "two cores", "1 min", "None.", "dvc repro", by_seed)
+    return Entry(commit, "2026-11-22", "two cores", "1 min", "None.", "dvc repro", by_seed, 4.0)
 
 
 def test_the_page_is_what_the_command_prints(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,13 +53,23 @@ def test_what_chance_explains_is_no_record_and_the_next_run_meets_the_best() -> 
     assert (third["sst2"].before, third["sst2"].said) == (0, "record")
 
 
+def test_perplexities_of_other_tokens_are_compared_by_the_loss_per_byte() -> None:
+    """Tokens of a tenth fewer bytes: as much loss per byte is ppl ** 0.9 per token, which looks better and is not."""
+    shorter = replace(_entry(OTHER, perplexity=[value**0.9 for value in BASE["perplexity"]]), bytes_per_token=3.6)
+    found = standings([_entry(), shorter])[1]["perplexity"]
+    assert (found.said, found.p) == ("no difference shown", pytest.approx(1.0))
+    worse = replace(shorter, figures=shorter.figures | {"perplexity": {1: 20.0, 2: 20.1, 3: 20.2}})
+    assert standings([_entry(), worse])[1]["perplexity"].said == "worse"
+
+
 def test_where_no_seed_differs_there_is_no_p_and_no_record() -> None:
     found = standings([_entry(sst2=(0.8,) * 3), _entry(OTHER, sst2=(0.9,) * 3)])[1]["sst2"]
     assert found == Standing(0, None, "not tested: within each run all seeds gave the same figure", False)
 
 
 def test_what_is_wrong_in_the_file_is_one_line(tmp_path: Path) -> None:
-    good = dict.fromkeys(("date", "machine", "time", "change", "command"), "text") | {"commit": COMMIT, "figures": GOOD}
+    good = dict.fromkeys(("date", "machine", "time", "change", "command"), "text")
+    good |= {"commit": COMMIT, "figures": GOOD, "bytes_per_token": 4.0}
     path = tmp_path / "records.yaml"
     for value, message in (
         ({"commit": "main"}, "entries[0].commit: 'main' is not allowed; expected the 40 hexadecimal digits"),
@@ -77,8 +89,10 @@ def _finish(folder: Path, seed: int, **changes: Any) -> None:
         trial = {"epoch": 1, "figures": {figure: start + seed / 100}, "intervals": {}, "before": {}}
         methods = {method: method_of({}, {str(seed): trial}, {}, {}) for method in values["methods"]}
         tasks[task] = {"headlines": [figure], "legend": {}, "baselines": {}, "comparisons": [], "methods": methods}
-    record = {"seconds": values["seconds"], "origin": ORIGIN}
-    units = dict.fromkeys(UNITS, 1.0) | {"perplexity_per_token": values.get("perplexity", 20.0 + seed)}
+    record = {"seconds": values["seconds"], "evaluation_seconds": 15.0, "origin": ORIGIN}
+    perplexity = values.get("perplexity", 20.0 + seed)
+    bits = perplexity and math.log2(perplexity) / 4  # tokens of four bytes
+    units = dict.fromkeys(UNITS, 1.0) | {"perplexity_per_token": perplexity, "bits_per_byte": bits}
     runs = ("pretrain", "stages/evaluate", f"sst2/full/{seed}", f"squad/full/{seed}")
     files = {f"runs/{run}": record for run in runs} | {
         "runs/sst2/lora/1": record | {"seconds": 1e6},  # of a method that is no longer listed
@@ -102,10 +116,10 @@ def test_an_entry_has_the_runs_own_figures(tmp_path: Path) -> None:
     found = read_entry("two-cores", "Nothing.", _finish_three(tmp_path))
     assert found == Entry(
         commit=COMMIT, date="2026-11-22", machine="A machine, 2 cores", change="Nothing.",
-        time="4 min, 4 min, 4 min of tokenizing, training, perplexity and scoring",
+        time="5 min, 5 min, 5 min of tokenizing, training with its evaluations, perplexity and scoring",
         command=f"git checkout {COMMIT[:12]}\nrun --seed 1\nrun --seed 2\nrun --seed 3",
         figures={"sst2": {1: 0.81, 2: 0.82, 3: 0.83}, "squad": {1: 50.01, 2: 50.02, 3: 50.03},
-                 "perplexity": {1: 21.0, 2: 22.0, 3: 23.0}},
+                 "perplexity": {1: 21.0, 2: 22.0, 3: 23.0}}, bytes_per_token=4.0,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from retrace.training import throughput
 from retrace.training.throughput import Speed, peak_flops, write_run_record
 from tests.tiny import tiny_device
 
-SPEED = Speed(updates=7, seconds=12.34, waited=0.61, tokens=98_765, flops=3.21e13, points=[])
+SPEED = Speed(updates=7, seconds=12.34, waited=0.61, evaluating=3.21, tokens=98_765, flops=3.21e13, points=[])
 
 
 def _written(folder: Path, speed: Speed = SPEED) -> RunRecord:
@@ -25,6 +25,7 @@ def test_speeds_of_a_run_by_hand(tmp_path: Path, monkeypatch) -> None:
     found = _written(tmp_path)
     assert (found.updates, found.seconds, found.tokens) == (7, 12.3, 98_765)
     assert found.tokens_per_second == 8004  # 98,765 / 12.34 = 8003.6
+    assert found.evaluation_seconds == 3.2
     assert found.waiting_percent == 4.9  # 0.61 of 12.34 seconds
     assert found.teraflops_per_second == 2.601
     assert (found.peak_memory_mib, found.gpu_memory_mib, found.utilisation_percent) == (2, None, None)
@@ -35,12 +36,13 @@ def test_speeds_of_a_run_by_hand(tmp_path: Path, monkeypatch) -> None:
 
 
 def test_utilisation_is_relative_to_the_peak_of_all_devices(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(throughput, "peak_flops", lambda gpu: 10e12)
+    monkeypatch.setattr(throughput, "peak_flops", lambda gpu, bf16: 10e12)
     assert _written(tmp_path).utilisation_percent == 26.0  # 2.601 of 10
 
 
 def test_the_peak_is_that_of_the_data_sheet() -> None:
     names = ("NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe", "NVIDIA H100 NVL", "NVIDIA H200", "NVIDIA A100-SXM4-40GB")
-    assert [peak_flops(name) for name in names] == [989e12, 756e12, 835e12, 989e12, 312e12]
-    assert peak_flops("Tesla T4") is peak_flops(None) is None
-    assert peak_flops("NVIDIA H100 80GB HBM3 MIG 1g.10gb") is None  # a seventh of the GPU
+    assert [peak_flops(name, True) for name in names] == [989e12, 756e12, 835e12, 989e12, 312e12]
+    assert [peak_flops(name, False) for name in names] == [67e12, 51e12, 60e12, 67e12, 19.5e12]
+    assert peak_flops("Tesla T4", True) is peak_flops(None, True) is None
+    assert peak_flops("NVIDIA H100 80GB HBM3 MIG 1g.10gb", True) is None  # a seventh of the GPU

@@ -45,6 +45,7 @@ def test_drawing_a_batch_counts_as_waiting_if_the_device_is_idle(tmp_path: Path,
     monkeypatch.setattr(loop, "Clock", lambda: SimpleNamespace(lap=lambda: 1.0))  # everything takes a second
     speed = train(make_run("bert", "classifier", tmp_path, "lean", tiny_device()), lambda epoch, meter: None)
     assert (speed.updates, speed.waited, speed.seconds) == (2, waited, 1 + 2 * 4)
+    assert speed.evaluating == 2, "before training and after the epoch"
 
 
 @pytest.mark.parametrize("kind", ["muon", "adamw"])
