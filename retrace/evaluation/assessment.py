@@ -96,7 +96,7 @@ class _Assessor:
             figures=table.mean().to_dict(),
             std=table.std().to_dict() if len(runs) > 1 else {},
             intervals=intervals(scored),
-            intervals_of="examples and seeds" if len(runs) > 1 else "examples (one seed)",
+            intervals_of="examples and fine-tuning seeds" if len(runs) > 1 else "examples (one seed)",
             groups={kind: {name: self._group(which, runs) for name, which in groups.items()}
                     for kind, groups in self._task.groups.items()},
             flags=flags,

@@ -120,7 +120,7 @@ def test_every_interval_holds_its_figure_and_by_calibration_no_method_is_better(
     found = _assess(*trials, metrics=EVERY)
     for method in ("full", "lora"):
         details = found.methods[method]
-        assert details.intervals_of == "examples and seeds"
+        assert details.intervals_of == "examples and fine-tuning seeds"
         for of in (details, *details.seeds.values()):
             assert len(of.intervals) == 15
             assert "expected_calibration_error" in of.figures.keys() - of.intervals.keys()
