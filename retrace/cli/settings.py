@@ -55,7 +55,7 @@ COMMENT = re.compile(r"^([^#'\"\n]*\S) {2,}#", re.MULTILINE)  # after a value th
 WHOLE = (
     "methods", "files", "checkpoints", "classification", "question_answering",
     "hub.classification", "hub.text", "hub.sst2", "hub.squad",
-)
+)  # fmt: skip
 
 
 def settings() -> None:
@@ -143,15 +143,16 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path(), hours: s
         of_data = {str(DATA_PARAMS): None} | read_yaml(path)  # for its errors; comments need `YAML` below
         build(dict[str, Any] | None, of_data, str(DATA_PARAMS), path)
     files = {file: yaml.load(path.read_text(encoding="utf-8")) for file, path in paths.items()}
+    budgets: object = {}
     for path in found:
         values = yaml.load(path.read_text(encoding="utf-8"))
         budgets = values.pop(HOURS, None) or {}
         _merge(files[DATA_PARAMS], values.pop(str(DATA_PARAMS), None) or {})
         _merge(files[PARAMS], values)
     if hours is not None:
-        budgets = build(dict[str, dict[str, Any]], {HOURS: budgets}, HOURS, found[-1])
-        require_one_of(budgets, hours, HOURS, found[-1])
-        _merge(files[PARAMS], budgets[hours])
+        named = build(dict[str, dict[str, Any]], {HOURS: budgets}, HOURS, found[-1])
+        require_one_of(named, hours, HOURS, found[-1])
+        _merge(files[PARAMS], named[hours])
     try:
         check_settings(files[PARAMS], files[DATA_PARAMS])
     except InputError as error:

@@ -176,7 +176,7 @@ def read_entry(study: str, change: str, runs: Mapping[str, Path]) -> Entry:
     unfinished, small, over the budget or not of a commit, or if there are fewer than three seeds.
     """
     found: dict[str, dict[int, float]] = {name: {} for name in FIGURES}
-    commits, records, seconds = set[str](), [], []
+    commits, records, seconds, sizes = set[str](), [], [], []
     for command, folder in runs.items():
         origin = _read_origin(study, command, folder)
         commits.add(str(origin.commit))
@@ -186,6 +186,7 @@ def read_entry(study: str, change: str, runs: Mapping[str, Path]) -> Entry:
             found[name] |= by_seed
             paths += [folder / RUNS / name / method / f"{seed}.json" for seed in by_seed]
         found["perplexity"][origin.seed], bytes_per_token = _perplexity(folder)
+        sizes.append(bytes_per_token)
         of_run = [read_object(path) for path in paths]
         seconds.append(sum(record["seconds"] + (record.get("evaluation_seconds") or 0) for record in of_run))
         records += of_run
@@ -203,7 +204,7 @@ def read_entry(study: str, change: str, runs: Mapping[str, Path]) -> Entry:
         machine=", ".join(dict.fromkeys(record["origin"]["machine"] for record in records)),
         time=f"{times} of tokenizing, training with its evaluations, perplexity and scoring", change=change,
         command="\n".join([f"git checkout {commit[:12]}", *runs]), figures=rounded(found),
-        bytes_per_token=round(bytes_per_token, 4),
+        bytes_per_token=round(sizes[0], 4),  # of all seeds, as they share the tokenizer
     )  # fmt: skip
 
 
