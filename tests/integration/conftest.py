@@ -11,6 +11,11 @@ PLANTED = "planted-secret"  # in the environment of the run, for a test that sea
 SECRETS = ("HF_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "USER", "LOGNAME")
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """All tests here run stages or DVC."""
+    item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A repository in which `dvc repro` has run, committed: one for all processes of the tests.

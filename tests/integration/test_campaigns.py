@@ -4,8 +4,6 @@ import random
 import shutil
 from pathlib import Path
 
-import pytest
-
 from retrace.core.files import atomic_folder
 from tests.campaigns import twice
 from tests.campaigns.damage import in_process
@@ -13,8 +11,6 @@ from tests.campaigns.kills import Trial, Trials
 from tests.campaigns.rounds import Kill, Round
 from tests.campaigns.soak import Soak
 from tests.toy import Project
-
-pytestmark = pytest.mark.slow
 
 KILLS = (Trial("finetune-squad@squad-full-1", "all", 0.25), Trial("evaluate", "stage", 0.6))
 

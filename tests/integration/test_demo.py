@@ -22,8 +22,6 @@ from tests.conftest import serious_violations
 from tests.integration.test_predict import predict
 from tests.toy import Project
 
-pytestmark = pytest.mark.slow
-
 FORM = "application/x-www-form-urlencoded"
 HOSTILE = "</textarea><script>alert(1)</script><img src=x onerror=alert(2)> \u202e \x1b[31m & \"'"
 

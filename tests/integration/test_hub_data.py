@@ -20,8 +20,6 @@ from tests.hub.content.datasets import GLUE, SQUAD, WIKITEXT
 from tests.hub.server import Fault
 from tests.toy import Project, holding
 
-pytestmark = pytest.mark.slow
-
 DATA = r"\.parquet"
 
 

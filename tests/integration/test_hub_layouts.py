@@ -11,8 +11,6 @@ import pytest
 from tests.hub import LocalHub, WrongBytes
 from tests.hub.client import run_client
 
-pytestmark = pytest.mark.slow
-
 ROWS = [{"text": "a b", "label": 1}, {"text": "c, d", "label": 0}]
 
 

@@ -12,8 +12,6 @@ from tests.hub.content import add_models
 from tests.hub.content.models import BERT, LLAMA, MODERNBERT, ROBERTA, published_models
 from tests.toy import Project
 
-pytestmark = pytest.mark.slow
-
 FAMILIES = {"bert": BERT, "roberta": ROBERTA, "modernbert": MODERNBERT, "llama": LLAMA}
 CARD = b"---\nlicense: apache-2.0\nlanguage: en\ndatasets:\n- bookcorpus\n---\n# A model\n"
 

@@ -17,9 +17,6 @@ from retrace.core.guard import holder
 from tests import warm
 from tests.toy import Project
 
-pytestmark = pytest.mark.slow
-
-
 ALONE: list[str] = []  # before a stage's command: nothing
 TORCHRUN = [*warm.COMMAND, "-m", "torch.distributed.run", "--standalone", "--no-python", "--nproc_per_node"]
 TWO, THREE, FOUR = ([*TORCHRUN, count] for count in "234")  # two add their gradients in one order only

@@ -11,8 +11,6 @@ from safetensors.torch import load_file
 from tests import warm
 from tests.toy import Project
 
-pytestmark = pytest.mark.slow
-
 LAUNCH = ("--quiet", "--main_process_port", "29615", "--num_processes", "2")
 # One pair of machines is started as users do; the others by tests/warm.py.
 NODES = ("env", "ACCELERATE_USE_CPU=1", "accelerate", "launch", *LAUNCH, "--config_file", "launch/nodes.yaml",

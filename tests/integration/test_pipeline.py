@@ -21,7 +21,7 @@ from tests.campaigns import places
 from tests.integration.conftest import PLANTED
 from tests.toy import Project, holding
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 CELLS = {f"finetune-{task}-{method}-1" for task in ("sst2@sst2", "squad@squad") for method in ("full", "scratch")}
 SOURCES = {"data/dvc.yaml:source", "data/dvc.yaml:model"}
@@ -244,7 +244,6 @@ def test_a_name_in_the_settings_is_no_command(clone: Project) -> None:
     assert not list(clone.folder.rglob("made"))
 
 
-@pytest.mark.slow
 def test_the_running_text_is_where_the_counts_say(project: Project) -> None:
     """With which pretraining ends where `text_epochs` asks for it; passages of SQuAD come after it."""
     project.set("tokenizer.train_on", ["text", "squad"])

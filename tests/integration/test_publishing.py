@@ -19,7 +19,7 @@ from tests.commands import Done
 from tests.hub import READ_TOKEN, WRITE_TOKEN, Cut, LocalHub, Status
 from tests.toy import Project, copy_project, holding
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 METHODS = ("full", "scratch", "frozen", "lora", "adapter")
 PARTS = ("lora", "adapter")  # of which the trained part may be published alone
@@ -90,17 +90,13 @@ def test_a_published_model_predicts_what_was_recorded(tmp_path: Path, hub: Local
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project with one tuned model, committed, whose outputs are those of dvc.lock."""
-    project = copy_project(tmp_path_factory.mktemp("finished") / "project", git=True)
-    _train(project, ("sst2",), ("full",))
-    project.run("dvc", "commit", "-f", "--with-deps", "evaluate", "perplexity-eval")
-    project.commit("run")
-    return project
+def own(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A copy of the finished project, as publishing writes into its folder."""
+    return Project(shutil.copytree(finished.folder, tmp_path_factory.mktemp("own") / "project", symlinks=True))
 
 
-def test_what_should_not_be_published_is_refused_in_one_line(finished: Project, hub: LocalHub, tmp_path: Path) -> None:
-    project, cell = Project(shutil.copytree(finished.folder, tmp_path / "copy", symlinks=True)), CELL[:4]
+def test_what_should_not_be_published_is_refused_in_one_line(own: Project, hub: LocalHub, tmp_path: Path) -> None:
+    project, cell = Project(shutil.copytree(own.folder, tmp_path / "copy", symlinks=True)), CELL[:4]
     (plain,) = _publish(project, hub, cell)
     assert plain.code == 2
     assert plain.err.startswith("error: sst2 full 1 has learned nothing: ")
@@ -125,10 +121,10 @@ def test_what_should_not_be_published_is_refused_in_one_line(finished: Project, 
     assert hub.requests == []
 
 
-def test_a_dry_run_lists_what_would_go_and_sends_nothing(finished: Project, hub: LocalHub) -> None:
-    done, moving = _publish(finished, hub, CELL[:3], (*CELL[:3], "--base", "org/other"), token=None)
+def test_a_dry_run_lists_what_would_go_and_sends_nothing(own: Project, hub: LocalHub) -> None:
+    done, moving = _publish(own, hub, CELL[:3], (*CELL[:3], "--base", "org/other"), token=None)
     assert done.code == 0, done.err
-    prepared = finished.folder / ".retrace/publish/sst2/full/1"
+    prepared = own.folder / ".retrace/publish/sst2/full/1"
     rows = {row[0]: row[1] for row in map(str.split, done.out.splitlines()) if len(row) == 2}
     files = {path.name: f"{path.stat().st_size:,}" for path in prepared.iterdir()}
     assert files.items() <= rows.items()
@@ -139,38 +135,38 @@ def test_a_dry_run_lists_what_would_go_and_sends_nothing(finished: Project, hub:
     assert hub.requests == []
 
 
-def test_the_same_thing_twice_makes_no_commit(finished: Project, hub: LocalHub) -> None:
-    first, again, private = _publish(finished, hub, CELL, CELL, (*CELL, "--private"))
+def test_the_same_thing_twice_makes_no_commit(own: Project, hub: LocalHub) -> None:
+    first, again, private = _publish(own, hub, CELL, CELL, (*CELL, "--private"))
     made = hub.commits("model", "org/x")
     assert first.out.splitlines()[-1] == f"published as org/x@{made[0]}"
     assert again.out.splitlines()[-1] == f"nothing new: org/x@{made[0]} has all of this already"
     assert private.err == "error: org/x: the repository exists and is public; make it private at the hub first\n"
     hub.add("model", "org/x", {"adapter_model.safetensors": b"of before", "LICENSE": b"kept"})
-    other, branch = _publish(finished, hub, CELL, (*CELL, "--revision", "trial", "--private"))
+    other, branch = _publish(own, hub, CELL, (*CELL, "--revision", "trial", "--private"))
     assert (other.code, branch.code) == (0, 2), other.err
     names = set(hub.files("model", "org/x"))
     assert ("LICENSE" in names, "adapter_model.safetensors" in names) == (True, False)
 
 
-def test_a_branch_and_a_private_repository_are_made(finished: Project, hub: LocalHub) -> None:
-    (done,) = _publish(finished, hub, ("org/y", "--private", "--revision", "trial", *UNLEARNED))
+def test_a_branch_and_a_private_repository_are_made(own: Project, hub: LocalHub) -> None:
+    (done,) = _publish(own, hub, ("org/y", "--private", "--revision", "trial", *UNLEARNED))
     assert done.code == 0, done.err
     assert hub.repositories["model", "org/y"].private
     assert 'revision="trial"' in hub.files("model", "org/y", "trial")["README.md"].decode()
     assert "model.safetensors" not in hub.files("model", "org/y")
 
 
-def test_tokens_and_faults_end_in_success_or_in_one_line(finished: Project, hub: LocalHub) -> None:
-    (none,) = _publish(finished, hub, ("org/none", *UNLEARNED), token=None)
+def test_tokens_and_faults_end_in_success_or_in_one_line(own: Project, hub: LocalHub) -> None:
+    (none,) = _publish(own, hub, ("org/none", *UNLEARNED), token=None)
     said = f"error: HF_TOKEN is not set; create a token with write access at {hub.endpoint}/settings/tokens\n"
     assert (none.err, hub.requests) == (said, [])
-    (refused,) = _publish(finished, hub, ("org/none", *UNLEARNED), token=READ_TOKEN)
+    (refused,) = _publish(own, hub, ("org/none", *UNLEARNED), token=READ_TOKEN)
     assert refused.err.startswith(f"error: org/none: {hub.endpoint} refused HF_TOKEN (403: ")
     hub.fail("org/busy", 2, Status(503))
     hub.fail("org/limited", 1, Status(429, retry_after=0))
     hub.fail("/storage/", 1, Cut("request"), method="PUT")
     hub.fail("org/down", 99, Status(503))
-    found = _publish(finished, hub, *((f"org/{name}", *UNLEARNED) for name in ("busy", "limited", "down")))
+    found = _publish(own, hub, *((f"org/{name}", *UNLEARNED) for name in ("busy", "limited", "down")))
     assert [done.code for done in (refused, *found)] == [2, 0, 0, 2]
     for name in ("busy", "limited"):
         assert len(hub.commits("model", f"org/{name}")) == 2, "the first one makes the repository"
@@ -179,20 +175,20 @@ def test_tokens_and_faults_end_in_success_or_in_one_line(finished: Project, hub:
     for done in (none, refused, found[2]):
         assert (done.err.count("\n"), "Traceback" in done.err) == (1, False)
     assert WRITE_TOKEN not in "".join(done.out + done.err for done in found)
-    assert holding(finished.folder, WRITE_TOKEN) == []
+    assert holding(own.folder, WRITE_TOKEN) == []
     assert not any(WRITE_TOKEN.encode() in content for content in hub.files("model", "org/busy").values())
 
 
-def test_the_card_has_the_runs_own_figures_commit_and_warnings(finished: Project, hub: LocalHub) -> None:
-    _publish(finished, hub, CELL)
+def test_the_card_has_the_runs_own_figures_commit_and_warnings(own: Project, hub: LocalHub) -> None:
+    _publish(own, hub, CELL)
     files = hub.files("model", "org/x")
     card, published = ModelCard(files["README.md"].decode()), json.loads(files["metrics.json"])
-    scores = json.loads((finished.folder / "reports/scores.json").read_text())["sst2"]["methods"]["full"]["seeds"]["1"]
+    scores = json.loads((own.folder / "reports/scores.json").read_text())["sst2"]["methods"]["full"]["seeds"]["1"]
     (index,) = card.data.to_dict()["model-index"]
     results = {metric["type"]: metric["value"] for result in index["results"] for metric in result["metrics"]}
     assert results == {name: scores["figures"][name] for name in ("accuracy", "f1_macro")}
     assert published | {key: scores[key] for key in ("epoch", "figures", "intervals")} == published
-    commit = finished.run("git", "rev-parse", "HEAD").stdout.strip()
+    commit = own.run("git", "rev-parse", "HEAD").stdout.strip()
     for said in (commit, "the embedded sample", "Warning: not above majority: "):
         assert said in card.text
     assert yaml.safe_load(card.content.split("---")[1])["pipeline_tag"] == "text-classification"

@@ -17,7 +17,7 @@ from tests import warm
 from tests.commands import Done, refused, retrace
 from tests.toy import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]  # of what DVC uses
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what DVC uses
 
 PIPELINE = """
 stages:

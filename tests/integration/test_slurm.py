@@ -20,7 +20,7 @@ from tests.toy import ROOT, Project
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun")
 LACKING = os.getuid() != 0 or any(shutil.which(name) is None for name in PROGRAMS)
 REASON = f"needs root and {', '.join(PROGRAMS)}: Debian's packages slurm-wlm and munge"
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(LACKING, reason=REASON)]
+pytestmark = pytest.mark.skipif(LACKING, reason=REASON)
 CONFIGURATION = """
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)

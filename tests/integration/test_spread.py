@@ -23,7 +23,7 @@ from tests.commands import retrace
 from tests.gpus import pretend_gpus
 from tests.toy import ROOT, Project
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]  # of what DVC uses
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what DVC uses
 
 PIPELINE = """
 stages:

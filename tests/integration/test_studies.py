@@ -9,7 +9,6 @@ from tests.hub import LocalHub
 from tests.hub.content.studies import add_study, fill_folders
 from tests.toy import Project, copy_project
 
-pytestmark = pytest.mark.slow
 STUDIES = ("bert-mlm-nsp", "sixth", "roberta-small", "plm-peft")
 
 

@@ -11,7 +11,7 @@ from retrace.core.files import SUMS
 from retrace.core.paths import CARD
 from tests.toy import Project, write_glue
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 OWN = {"wikitext-2": "text", "sst2": "classification/sst2", "squad": "question_answering/squad"}  # → in data
 

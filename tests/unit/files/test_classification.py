@@ -168,6 +168,7 @@ def test_settings_that_the_rows_do_not_fit(tmp_path: Path, labels: str, settings
     [
         ({"dev": None, "split": 1}, "own.split: 1 is not allowed; expected a number between 0 and 1 or null"),
         ({"folder": "mine"}, "own.folder: 'mine' is not allowed; expected a folder in data/own, the only one that DVC"),
+        ({"folder": "data/own/../x"}, "own.folder: 'data/own/../x' is not allowed; expected a folder in data/own, the"),
         ({"text": []}, "own.text: [] is not allowed; expected a string or a list of 1 or more names"),
         ({"classes": ["a"]}, "own.classes: ['a'] is not allowed; expected two or more, each once"),
         ({"classes": ["a", "a", "b"]}, "own.classes: ['a', 'a', 'b'] is not allowed; expected two or more, each once"),
@@ -182,7 +183,8 @@ def test_settings_that_the_rows_do_not_fit(tmp_path: Path, labels: str, settings
 )
 def test_an_entry_is_checked(change, message: str) -> None:
     right = {"folder": "data/own/f", "train": "t.csv", "dev": "d.csv"}
-    ClassificationParams.read({"classification": {"own": right}}, key="own")
+    for folder in ("data/own/f", "/anywhere"):
+        ClassificationParams.read({"classification": {"own": right | {"folder": folder}}}, key="own")
     with pytest.raises(InputError, match=f"^{re.escape(f'data/params.yaml: classification.{message}')}"):
         ClassificationParams.read({"classification": {"own": right | change}}, key="own")
 

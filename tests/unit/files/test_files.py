@@ -10,7 +10,7 @@ from retrace.core.paths import questions_path
 from retrace.datasets.examples import Example, read_sentences
 from retrace.datasets.source import Source
 from retrace.datasets.text import Table
-from retrace.files.settings import ClassificationParams, FilesSettings
+from retrace.files.settings import FilesSettings
 from retrace.hub.settings import HubSentences
 from retrace.hub.source import sentences_of
 
@@ -54,12 +54,3 @@ def test_sentences_of_the_hub_are_one_line_each_and_none_is_empty() -> None:
         sentences_of(Table("f", [*rows, ("f: row 2", {"sentence": " \x00", "label": 0})]), HUB)
     with pytest.raises(InputError, match=r"^f: it contains no example$"):
         sentences_of(Table("f", []), HUB)
-
-
-def test_a_folder_that_leads_out_of_the_watched_one_is_not_in_it() -> None:
-    right = {"folder": "data/own/f", "train": "t.csv", "dev": "d.csv"}
-    with pytest.raises(
-        InputError, match=r"own\.folder: 'data/own/\.\./x' is not allowed; expected a folder in data/own"
-    ):
-        ClassificationParams.read({"classification": {"own": right | {"folder": "data/own/../x"}}}, key="own")
-    ClassificationParams.read({"classification": {"own": right | {"folder": "/anywhere"}}}, key="own")

@@ -1,4 +1,5 @@
 import math
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
@@ -21,9 +22,10 @@ SIZES = measures.Sizes(np.array([4, 6, 10]), np.array([2, 4, 4]), np.array([10, 
 DOCUMENTS = st.lists(st.tuples(st.floats(0.1, 9), st.integers(1, 300)), min_size=2, max_size=60)
 
 
-def _documents(means: np.ndarray, asked: np.ndarray) -> tuple[measures.Losses, measures.Sizes]:
+def _documents(nats: Sequence[float], scored: Sequence[float]) -> measures.Measured:
     """Documents of two tokens per word and five bytes per token."""
-    sums = means * asked
+    asked = np.array(scored)
+    sums = np.array(nats) * asked
     return measures.Losses(float(sums.sum() / asked.sum()), sums, asked), measures.Sizes(asked, asked / 2, asked * 5)
 
 
@@ -169,16 +171,9 @@ def test_the_unigram_model_by_hand() -> None:
     assert found.scored.tolist() == [2, 1]
 
 
-def _measured(nats: list[float], scored: list[float]) -> measures.Measured:
-    sums, asked = np.array(nats) * scored, np.array(scored)
-    return measures.Losses(float(sums.sum() / asked.sum()), sums, asked), measures.Sizes(
-        asked + 1, asked + 1, asked + 1
-    )
-
-
 def test_documents_without_a_scored_token_make_no_interval_narrower() -> None:
     """Five with tokens, and as many without: the widening is that of five."""
-    losses, sizes = _measured([2.0, 2.5, 3.0, 3.5, 4.0] + [0.0] * 5, [10.0] * 5 + [0.0] * 5)
+    losses, sizes = _documents([2.0, 2.5, 3.0, 3.5, 4.0] + [0.0] * 5, [10.0] * 5 + [0.0] * 5)
     drawn = {"perplexity_per_token": np.linspace(2.9, 3.1, 401)}  # nats
     found = measures.figures_of(losses, sizes, drawn).intervals["perplexity_per_token"]
     reach = 0.095 * widening(5)
@@ -187,7 +182,7 @@ def test_documents_without_a_scored_token_make_no_interval_narrower() -> None:
 
 def test_few_documents_show_less_of_a_difference_than_their_resamples() -> None:
     """The model is better in each of three documents, which is too few: Student's t has two degrees of freedom."""
-    own, unigram = _measured([2.0, 3.0, 4.0], [10.0] * 3), _measured([2.1, 3.5, 4.9], [10.0] * 3)
+    own, unigram = (_documents(nats, [10.0] * 3) for nats in ([2.0, 3.0, 4.0], [2.1, 3.5, 4.9]))
     found = measures.with_intervals({"masked": own}, unigram, 2000, 0)
     assert found.beats_unigram is False
     short = found.flags["not_above_unigram"]
@@ -196,5 +191,5 @@ def test_few_documents_show_less_of_a_difference_than_their_resamples() -> None:
         pytest.approx(0.5 - 0.4 * widening(3), abs=0.02),
         pytest.approx(0.5 + 0.4 * widening(3), abs=0.02),
     )
-    many = [_measured(nats * 20, [10.0] * 60) for nats in ([2.0, 3.0, 4.0], [2.1, 3.5, 4.9])]
+    many = [_documents(nats * 20, [10.0] * 60) for nats in ([2.0, 3.0, 4.0], [2.1, 3.5, 4.9])]
     assert measures.with_intervals({"masked": many[0]}, many[1], 2000, 0).beats_unigram

@@ -39,8 +39,9 @@ def test_tokens_are_counted_by_batches_as_they_are(blocks: int, updates: int) ->
     assert size == {9: 20, 3: 10}[blocks]
 
 
-def test_the_perplexity_of_a_curve_is_that_of_its_loss() -> None:
-    row = _row(_model())
+def test_a_row_of_the_curve_has_its_epoch_and_updates_and_the_perplexity_of_its_loss() -> None:
+    row = _row(_model())  # of Epoch(1, 3.0, 5)
+    assert (row["epoch"], row["updates"], row["training_loss"]) == (1, 5, 3.0)
     assert row["perplexity"] == math.exp(row["validation_loss"] or 0)
 
 
@@ -62,8 +63,3 @@ def test_a_validation_loss_that_is_not_finite_ends_the_run(value: float) -> None
         DivergedError, match=r"pretrain: the validation loss is (nan|inf) after epoch 1; a lower lr than"
     ):
         _row(model)
-
-
-def test_a_row_of_the_curve_says_after_how_many_updates_it_is() -> None:
-    row = _row(_model())  # of Epoch(1, 3.0, 5)
-    assert (row["epoch"], row["updates"], row["training_loss"]) == (1, 5, 3.0)

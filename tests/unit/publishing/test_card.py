@@ -129,6 +129,10 @@ def test_the_limits_say_what_the_figures_do_not() -> None:
     documents, invented = _limits(params=sample)[1:]
     assert documents.startswith("In training, attention stayed within documents; transformers does not confine it")
     assert invented == "The sample is about an invented country: the model knows nothing else."
+    for more in ({"has_own_task": True}, {"started": {"from": "org/other@0123", "repository": "org/other"}}):
+        assert (
+            _limits(params={"data": "sample", "pretrain": {}}, **more)[-1] == "The sample is about an invented country."
+        )
     own = ["Retrace has to be installed to load it: transformers alone cannot."]
     assert _limits(replace(PUBLISHED, library="retrace"))[1:] == own
 
@@ -371,15 +375,3 @@ def test_only_what_was_read_is_what_it_was_trained_on(params) -> None:
     said = _card(origins=[], data=[], evaluated=FACTS["origins"][0]).text
     assert "Nothing here: the checkpoint was used unchanged." in said
     assert "## Licence" not in said
-
-
-def test_a_model_tuned_on_a_task_of_ones_own_knows_more_than_the_sample() -> None:
-    for has_own_task, known in ((False, ": the model knows nothing else"), (True, "")):
-        limits = _limits(params={"data": "sample", "pretrain": {}}, has_own_task=has_own_task)
-        assert limits[-1] == f"The sample is about an invented country{known}."
-
-
-def test_who_went_on_from_another_model_knows_more_than_the_sample() -> None:
-    started = {"from": "org/other@0123", "repository": "org/other"}
-    invented = _limits(params={"data": "sample", "pretrain": {}}, started=started)[-1]
-    assert invented == "The sample is about an invented country."

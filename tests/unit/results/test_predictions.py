@@ -47,29 +47,29 @@ def test_a_wrong_column_is_named_by_writer_and_reader(tmp_path: Path, kind: Kind
         read_predictions(path, kind)
 
 
-def _half_written(*given: Any, **named: Any) -> None:
-    path = next(of for of in given if isinstance(of, (str, Path)))
-    Path(path).write_text("half")
-    raise KeyboardInterrupt
+ONE = np.ones(1)
+SPLITS = {"valid": {"masked": (measures.Losses(1.0, ONE, ONE), measures.Sizes(ONE, ONE, ONE))}}
+WRITTEN = [
+    (measures.DOCUMENTS, pd.DataFrame, "to_parquet", lambda: measures.write_documents(SPLITS)),
+    (
+        predictions.BASELINES / "sst2.parquet",
+        pq,
+        "write_table",
+        lambda: predictions.write_baselines("sst2", {}),
+    ),
+]
 
 
-def test_losses_of_documents_are_there_as_a_whole_or_as_before(here: Path, monkeypatch) -> None:
-    one = np.ones(1)
-    splits = {"valid": {"masked": (measures.Losses(1.0, one, one), measures.Sizes(one, one, one))}}
-    measures.DOCUMENTS.parent.mkdir()
-    measures.write_documents(splits)
-    before = measures.DOCUMENTS.read_bytes()
-    monkeypatch.setattr(pd.DataFrame, "to_parquet", _half_written)
-    with pytest.raises(KeyboardInterrupt):
-        measures.write_documents(splits)
-    assert measures.DOCUMENTS.read_bytes() == before
+@pytest.mark.parametrize(("path", "library", "name", "write"), WRITTEN)
+def test_what_is_written_is_there_as_a_whole_or_as_before(here: Path, monkeypatch, path, library, name, write) -> None:
+    def half_written(*given: Any, **named: Any) -> None:
+        next(Path(of) for of in given if isinstance(of, (str, Path))).write_text("half")
+        raise KeyboardInterrupt
 
-
-def test_decisions_of_baselines_are_there_as_a_whole_or_as_before(here: Path, monkeypatch) -> None:
-    predictions.write_baselines("sst2", {"majority": [1, 1]})
-    path = predictions.BASELINES / "sst2.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write()
     before = path.read_bytes()
-    monkeypatch.setattr(predictions.pq, "write_table", _half_written)
+    monkeypatch.setattr(library, name, half_written)
     with pytest.raises(KeyboardInterrupt):
-        predictions.write_baselines("sst2", {"majority": [0, 0]})
+        write()
     assert path.read_bytes() == before

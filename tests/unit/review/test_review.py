@@ -19,7 +19,7 @@ from retrace.results.predictions import LOSSES, PREDICTIONS, write_predictions
 from retrace.review.changes import review as compare
 from retrace.review.revision import Revision, commit_of, default_base
 from retrace.review.text import verdict
-from tests.commands import python, refused, retrace
+from tests.commands import refused, retrace
 from tests.study import RUN, method_of
 from tests.toy import copy_settings
 
@@ -337,13 +337,20 @@ def _scores(std: float, half: float | None = None) -> None:
     write_json(Path("reports/scores.json"), {"sst2": task})
 
 
-@pytest.mark.parametrize("has_base_scores", [True, False])
-def test_without_predictions_the_spread_over_seeds_decides(repository: Repository, has_base_scores: bool) -> None:
-    """Errors √(0.01²/3 + 0.01²/3), t of 4 degrees of freedom; of a base with one seed √(0.01²/3 + 0.01²), of 2."""
+@pytest.mark.parametrize(
+    ("has_base_scores", "halves"), [(True, (None, None)), (True, (0.04, 0.03)), (False, (None, None))]
+)
+def test_without_predictions_the_spread_over_seeds_decides(
+    repository: Repository, has_base_scores: bool, halves: tuple[float | None, float | None]
+) -> None:
+    """Errors √(0.01²/3 + 0.01²/3), t of 4 degrees of freedom; of a base with one seed √(0.01²/3 + 0.01²), of 2.
+
+    Examples are taken to be the same, whatever the intervals over examples.
+    """
     if has_base_scores:
-        _scores(0.01)
+        _scores(0.01, halves[0])
     repository.commit()
-    _scores(0.01)
+    _scores(0.01, halves[1])
     repository.write(_metrics(full=0.83))
     (change,) = _found()[1].changes
     reach = 2.776 * 0.01 * (2 / 3) ** 0.5 if has_base_scores else 4.303 * 0.01 * (4 / 3) ** 0.5
@@ -473,11 +480,6 @@ def test_a_base_that_is_no_commit_is_an_error_of_one_line(repository: Repository
     assert refused("review", f"--base={base}") == f"error: --base: {base!r} is not a revision of this repository\n"
 
 
-def test_it_starts_without_torch() -> None:
-    code = "import sys, retrace.cli.review; print({'torch', 'transformers', 'sklearn', 'pandas'} & sys.modules.keys())"
-    assert python(code).stdout == "set()\n"
-
-
 @pytest.mark.parametrize("seeds", [[1, 2, 3], [1, 2, 4]])
 def test_other_examples_add_what_the_choice_of_each_sides_varies_by(repository: Repository, seeds: list[int]) -> None:
     """Errors of seeds √(0.01²/3 + 0.01²/3), t of 4 degrees of freedom; intervals over examples of ±0.04 and ±0.03."""
@@ -546,17 +548,6 @@ def test_a_difference_beyond_the_tolerance_that_seeds_explain_is_no_regression(r
     reach = 4.302653 * 0.06 * (2 / 3) ** 0.5
     assert change.interval == pytest.approx({"low": -0.06 - reach, "high": -0.06 + reach}, abs=1e-4)
     assert (change.counts, change.is_far, change.is_regression) == (False, True, False)
-
-
-def test_the_same_examples_add_nothing_to_the_spread_over_seeds(repository: Repository) -> None:
-    """Without predictions they are taken to be the same, whatever the intervals over examples."""
-    _scores(0.01, 0.04)
-    repository.commit()
-    _scores(0.01, 0.03)
-    repository.write(_metrics(full=0.83))
-    (change,) = _found()[1].changes
-    reach = 2.776 * 0.01 * (2 / 3) ** 0.5
-    assert change.interval == pytest.approx({"low": 0.03 - reach, "high": 0.03 + reach}, abs=1e-4)
 
 
 def test_a_setting_in_the_wrong_file_is_not_the_revisions(repository: Repository) -> None:

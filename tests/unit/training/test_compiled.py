@@ -131,9 +131,6 @@ def test_a_killed_run_ends_with_the_same_bytes_whatever_was_compiled_before(tmp_
     assert resumed.stdout.split()[-1] == whole.stdout.split()[-1]
 
 
-WORDS = Masking(0.3, continues=torch.arange(VOCABULARY.size) % 3 == 0)
-
-
 @pytest.mark.parametrize(("masking", "varies"), [(Masking(0.3), False), (WORDS, True), (None, True)])
 def test_targets_are_rounded_up_only_where_their_number_varies(masking: Masking | None, varies: bool) -> None:
     """As many in each block and batch by plain masking: a compiled model needs no padding of them."""
