@@ -1,5 +1,4 @@
 import math
-from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
@@ -7,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 
 from retrace.perplexity import measures
 from retrace.perplexity.losses import sizes_of
@@ -22,7 +22,7 @@ SIZES = measures.Sizes(np.array([4, 6, 10]), np.array([2, 4, 4]), np.array([10, 
 DOCUMENTS = st.lists(st.tuples(st.floats(0.1, 9), st.integers(1, 300)), min_size=2, max_size=60)
 
 
-def _documents(nats: Sequence[float], scored: Sequence[float]) -> measures.Measured:
+def _documents(nats: ArrayLike, scored: ArrayLike) -> measures.Measured:
     """Documents of two tokens per word and five bytes per token."""
     asked = np.array(scored)
     sums = np.array(nats) * asked

@@ -129,10 +129,10 @@ def test_the_limits_say_what_the_figures_do_not() -> None:
     documents, invented = _limits(params=sample)[1:]
     assert documents.startswith("In training, attention stayed within documents; transformers does not confine it")
     assert invented == "The sample is about an invented country: the model knows nothing else."
-    for more in ({"has_own_task": True}, {"started": {"from": "org/other@0123", "repository": "org/other"}}):
-        assert (
-            _limits(params={"data": "sample", "pretrain": {}}, **more)[-1] == "The sample is about an invented country."
-        )
+    starts: list[dict[str, Any]] = [{"has_own_task": True}, {"started": {"from": "org/a@0123", "repository": "org/a"}}]
+    for start in starts:
+        found = _limits(params={"data": "sample", "pretrain": {}}, **start)
+        assert found[-1] == "The sample is about an invented country."
     own = ["Retrace has to be installed to load it: transformers alone cannot."]
     assert _limits(replace(PUBLISHED, library="retrace"))[1:] == own
 

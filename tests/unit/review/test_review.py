@@ -290,18 +290,19 @@ def test_perplexities_are_paired_by_document(repository: Repository) -> None:
 
 
 def test_a_pseudo_perplexity_of_other_passages_does_not_make_the_tokens_others(repository: Repository) -> None:
-    """Other passages are drawn, of more bytes a token; the masked losses are of the same text."""
+    """Other passages are drawn, of other lengths and bytes a token; the masked losses are of the same text."""
     Path("reports").mkdir()
 
-    def lose(nats: float, size: float) -> dict[str, Any]:
-        count = np.full(100, 20.0)
-        of = Losses(nats, nats * count, count)
-        masked, pseudo = (Sizes(count, count / 2, count * bytes_per_token) for bytes_per_token in (4.0, size))
-        write_documents({"valid": {"masked": (of, masked), "pseudo": (of, pseudo)}})
+    def lose(nats: float, length: float, size: float) -> dict[str, Any]:
+        found = {}
+        for measure, tokens, bytes_per_token in (("masked", 20.0, 4.0), ("pseudo", length, size)):
+            count = np.full(100, tokens)
+            found[measure] = Losses(nats, nats * count, count), Sizes(count, count / 2, count * bytes_per_token)
+        write_documents({"valid": found})
         return {"valid": {"masked": math.exp(nats), "pseudo": math.exp(nats), "unigram": 160.0}}
 
-    repository.commit(perplexity=lose(1.8, 5.0))
-    repository.write(perplexity=lose(1.79, 4.0))
+    repository.commit(perplexity=lose(1.8, 20.0, 5.0))
+    repository.write(perplexity=lose(1.79, 25.0, 4.0))
     changes = _found()[1].changes
     assert [change.new for change in changes] == pytest.approx([math.exp(1.79)] * 2)
     assert not any("tokens are others" in change.why for change in changes)
