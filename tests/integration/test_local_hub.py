@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.hub import Cut, Fault, LocalHub, Silence
+from tests.hub import Cut, Fault, LocalHub, Silence, Status
 from tests.hub.client import run_client
 
 
@@ -32,6 +32,14 @@ def _ask(hub: LocalHub, path: str, method: str = "GET", seconds: float = 5) -> A
         answer: Any = connection.getresponse()
         answer.content = answer.read()
         return answer
+
+
+def test_a_status_comes_as_often_as_it_was_ordered(hub: LocalHub) -> None:
+    hub.fail(r"a\.txt", 2, Status(429, retry_after=7))
+    answers = [_ask(hub, f"/org/model/resolve/main/{name}.txt") for name in "abaa"]
+    assert [answer.status for answer in answers] == [seen.status for seen in hub.requests] == [429, 200, 429, 200]
+    assert answers[0].headers["Retry-After"] == "7"
+    assert hub.faults.left == 0
 
 
 @pytest.mark.parametrize(

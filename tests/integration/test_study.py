@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,11 +60,37 @@ def test_published_and_reproduced_stand_side_by_side(compared: Project) -> None:
     assert {"mood-accuracy.svg", "mood-confusion.svg", "mood-loss.svg", "mood-training_loss.svg"} <= figures
 
 
-def test_what_is_wrong_is_one_line(study: Project) -> None:
-    doubt = {**PUBLISHED["doubts"][0], "figures": {"here": "score.mood.full.f1"}}
-    write_json(study.folder / "published.yaml", {**PUBLISHED, "doubts": [doubt]})  # json is YAML too
+def test_text_is_escaped_on_the_page(compared: Project) -> None:
+    page = (compared.folder / "reports/study/report.html").read_text()
+    assert page.count("<script") == 2  # the page's own, and its data
+    assert "&lt;script&gt;good&lt;/script&gt;" in page
+
+
+def test_a_rerun_gives_the_same_bytes_whatever_time_it_took(study: Project) -> None:
+    study.stage("compare", *RUN)
+    before = (study.folder / "reports/study.json").read_bytes()
+    for path in (study.folder / "reports/runs").rglob("*.json"):
+        path.write_text(path.read_text().replace("12.5", "99.5"))
+    study.stage("compare", *RUN)
+    assert (study.folder / "reports/study.json").read_bytes() == before
+    assert "| time | 60 | 100 |" in (study.folder / "reports/study/report.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"curves": []}, "published.yaml: curves: unknown key; allowed: title, "),
+        ({"doubts": [{**PUBLISHED["doubts"][0], "figures": {"here": "score.mood.full.f1"}}]},
+         "published.yaml: doubts[0]: here: "),
+        (None, "published.yaml: no such file or folder\n"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_one_line(study: Project, change: dict[str, Any] | None, message: str) -> None:
+    (study.folder / "published.yaml").unlink()
+    if change:
+        write_json(study.folder / "published.yaml", {**PUBLISHED, **change})  # json is YAML too
     done = study.stage("compare", *RUN, code=2)
-    assert done.stderr.startswith("error: published.yaml: doubts[0]: here: ")
+    assert done.stderr.startswith(f"error: {message}")
     assert done.stderr.count("\n") == 1
     assert not (study.folder / "reports/study.json").exists()
 

@@ -9,10 +9,12 @@ from ruamel.yaml import YAML
 from retrace.cli import check
 from retrace.cli.check import STAGES, cache_folder, mend_cache
 from retrace.core.settings import read_params
-from tests.commands import refused
+from tests.commands import refused, retrace
 from tests.toy import ROOT, Project, copy_settings
 
+PIN = f"org/name@{'0' * 40}"
 OWN = {"own": {"folder": "data/own/a", "train": "t.csv", "dev": "d.csv", "text": ["title", "body"]}}
+TRAINED = {"lr": 0.001, "epochs": 1, "batch_size": 8, "max_length": 64}
 
 
 @pytest.fixture
@@ -21,11 +23,54 @@ def project(here: Path) -> Project:
     return copy_settings(here)
 
 
+WRONG = [
+    ("lrr", 1, "params.yaml: lrr: unknown key; allowed: data, family, finetune, lr, "),
+    ("hub.txt", {}, "data/params.yaml: hub.txt: unknown key; allowed: text, sst2, squad, classification"),
+    ("family", "gpt", "params.yaml: family: 'gpt' is not allowed; expected one of bert, llama"),
+    ("finetune.methods", ["full", "half"], "params.yaml: finetune.methods: 'half' is not allowed; expected"),
+    ("finetune.tasks", ["own"], "params.yaml: finetune.tasks: 'own' is not allowed; expected one of sst2"),
+    ("metrics.question_answering", ["f1"], "params.yaml: metrics.question_answering: 'f1' is not allowed;"),
+    ("squad.answers", "generative", "params.yaml: squad.answers: generative is not allowed with family:"),
+    ("methods.full", {"method": "lora"}, "params.yaml: methods.full.method: 'lora' is not allowed; full is a"),
+    ("methods.lora.per_task", {"sst": {}}, "params.yaml: methods.lora.per_task: 'sst' is not allowed; expected"),
+    ("methods.lora.per_task", {"sst2": {"rang": 1}}, "params.yaml: methods.lora.per_task.sst2.rang: unknown key;"),
+    ("pretrain.text_epochs", 1, "params.yaml: pretrain.text_epochs: expected 0, as tokenizer.train_on leaves out the"),
+    ("metrics.classification", ["calibration"], "params.yaml: metrics.classification: ['calibration'] is not allowed;"),
+    ("methods.lora.checkpoint", "x", "params.yaml: methods.lora.checkpoint: 'x' is not allowed; expected none, as"),
+    ("model.checkpoint", "org/name@main", "params.yaml: model.checkpoint: 'org/name@main' is not allowed;"),
+    ("classification", None, "data/params.yaml: classification: null is not allowed; expected a mapping"),
+    ("classification", {"sst2": {}}, "data/params.yaml: classification.sst2: the name is not allowed"),
+    ("classification", {"own": {"folder": "a"}}, "data/params.yaml: classification.own.train is missing"),
+    ("hub.classification", {"own": {}}, "data/params.yaml: hub.classification.own.repository is missing"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "message"), WRONG)
+def test_a_wrong_setting_is_one_line(project: Project, key: str, value: Any, message: str) -> None:
+    project.set_all({key: value, "tokenizer.train_on": ["squad"]} if key == "pretrain.text_epochs" else {key: value})
+    assert refused("check").startswith(f"error: {message}")
+
+
 def test_a_setting_in_the_wrong_file_is_refused_and_replaces_none(project: Project) -> None:
     path, before = project.folder / "data/params.yaml", read_params(project.folder)
     path.write_text(f"{path.read_text()}\nlr: 3\n")
     assert read_params(project.folder) == before
     assert refused("check").startswith("error: data/params.yaml: lr: unknown key; allowed: ")
+
+
+RIGHT = [
+    {"model.checkpoint": PIN, "pretrain.epochs": 0},
+    {"model.checkpoint": PIN, "pretrain.block_size": 512, "model.random_seed": 1},
+    {"classification": OWN},
+    {"classification": OWN, "finetune.tasks": ["sst2", "own"], "own": TRAINED},
+    {"checkpoints": {"big": {"family": "bert", "checkpoint": PIN}}, "methods.full": {"checkpoint": "big"}},
+]
+
+
+@pytest.mark.parametrize("changes", RIGHT)
+def test_right_settings(project: Project, changes: dict[str, Any]) -> None:
+    project.set_all(changes)
+    assert retrace("check").err == ""
 
 
 def test_what_dvc_would_fail_for_is_said_before_it_starts(project: Project) -> None:

@@ -8,7 +8,7 @@ import pytest
 from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
-from retrace.core.settings import Params, Section, build, read_params, require
+from retrace.core.settings import Params, Section, build, read_params, require, section
 
 
 class Inner(Section):
@@ -113,3 +113,8 @@ def test_a_date_that_is_none_is_named(tmp_path: Path) -> None:
     (tmp_path / "params.yaml").write_text("lr: 2024-13-45\n")
     with pytest.raises(InputError, match=r"params\.yaml: month must be in 1\.\.12"):
         read_params(tmp_path)
+
+
+def test_missing_section_says_what_there_is() -> None:
+    with pytest.raises(InputError, match=r"methods\.big\.rank is missing; methods has: small"):
+        section({"methods": {"small": 1}}, "methods.big.rank")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from retrace.evaluation.flags import decision_flags, figure_flags, loss_flags, overlap_flags
-from retrace.evaluation.outcomes import Answered, Classified
+from retrace.evaluation.outcomes import Answered, Classified, Scoring
 
 SCALES = {"matthews": "correlation", "exact_match": "percentage", "f1": "percentage", "best": "score"}
 SCALES |= dict.fromkeys(("accuracy", "precision", "recall"), "fraction")
@@ -47,6 +47,10 @@ FLAGGED = [
 @pytest.mark.parametrize(("figures", "flags"), FLAGGED)
 def test_figures(figures: dict[str, float], flags: set[str]) -> None:
     assert figure_flags(figures, SCALES).keys() == flags
+
+
+def test_a_figure_off_its_scale_is_named() -> None:
+    assert figure_flags({"rougeL": 754.0}, Scoring(("rouge",)).scales) == {"off_scale": "rougeL 754 is not a fraction"}
 
 
 LOSSES = [

@@ -21,6 +21,19 @@ def test_questions_have_methods_of_their_own_or_none() -> None:
     assert _grid(tasks=[]).all_tasks == ("squad",)
 
 
+def test_what_is_listed_wrongly_is_named() -> None:
+    for listed, message in (
+        *(({field: [*LISTED[field], LISTED[field][0]]}, rf"{field}: .*; expected each once$") for field in LISTED),
+        ({"methods": []}, r"methods: \[\] is not allowed; expected a list of 1 or more "),
+        ({"seeds": []}, r"seeds: \[\] is not allowed; expected a list of 1 or more "),
+        ({"tasks": [], "squad_methods": []}, r"tasks: \[\] is not allowed; "),
+        ({"seeds": [-1]}, r"seeds\[0\]: -1 is not allowed; expected a whole number from 0 to"),
+        ({"seeds": [2**32]}, r"seeds\[0\]: 4294967296 is not allowed; expected a whole number from 0 to"),
+    ):
+        with pytest.raises(InputError, match=rf"^params.yaml: finetune.{message}"):
+            _grid(**listed)
+
+
 @pytest.mark.parametrize("name", ["full, tuned", 'a"b', "a/b", ".a", "-a", "a.b", "", "mean", "flags", "methods"])
 @pytest.mark.parametrize("field", ["methods", "squad_methods"])
 def test_a_method_is_called_what_a_folder_and_a_column_can_hold(field: str, name: str) -> None:

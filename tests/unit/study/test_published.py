@@ -60,8 +60,6 @@ def test_what_is_wrong_with_a_table_is_named(tmp_path: Path) -> None:
         (ROWS | _row(["a"], ["1", "2"]), "figures of tuned: '1 figures' is not allowed; expected 2, as there are col"),
         (ROWS | _row(["a", "b"], ["1"]), "published of tuned: '1 figures' is not allowed; expected 2, as there are"),
         (ROWS | _row(["a", "b"], ["1", "two"]), "tuned: F1: 'two' is not allowed; expected a figure as it was printed"),
-        *((ROWS | _row(["a", "b"], ["1", figure]), f"tuned: F1: {figure!r} is not allowed; expected a figure")
-          for figure in ("", "0.5 ± ", "1e400", "NaN", "\uff15", "1,2345")),
         (ROWS | _row(["a", "b"], ["1", 0.5]), "tuned: F1: 0.5 is not allowed; expected text in quotes, which keeps"),
         (ROWS | _row(["a", "b"], ["50%", "1"]), "tuned: accuracy: '50%' is not allowed; % needs the scale percent "),
         (ROWS | _row(["a", "b to c"], ["1", "1"]), "tuned: F1: b to c: two addresses need a printed range, such as 1"),
