@@ -30,7 +30,6 @@ SECTIONS: dict[str, tuple[str, type[Any]]] = {
     "qa": ("squad", AnswerSettings),
     "lm": ("pretrain", PretrainSettings),
 }
-H200 = {False: 989.0, True: 67.0}  # TFLOP/s, by whether in fp32, else bf16
 MASK_RATE: float = PretrainSettings.model_fields["mask_rate"].default
 
 Model = Annotated[str | None, typer.Argument(metavar="MODEL", help="a preset or a folder; default: params.yaml's")]
@@ -189,8 +188,9 @@ def plan(
     """
     from retrace.estimates.memory import pretraining_needs
     from retrace.estimates.needs import STATES, TRAINED
+    from retrace.training.throughput import PEAKS
 
-    params, devices, teraflops = read_params(), devices or [1, 8, 64], teraflops or H200[fp32]
+    params, devices, teraflops = read_params(), devices or [1, 8, 64], teraflops or PEAKS["H200"][fp32] / 1e12
     recipe = PretrainParams.read(params).pretrain
     recipe = recipe.model_copy(update={"batch_size": batch or recipe.batch_size})
     config = _named(None).config

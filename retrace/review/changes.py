@@ -103,7 +103,6 @@ class _Judge:
         self._sides, self._pairs = (old, new), pairs
         self._tolerance = ReviewParams.read(new.params).review.tolerance
         self._params = EvaluateParams.read(new.params)
-        self._has_same_seeds = flat(old.params).get("finetune.seeds") == list(self._params.finetune.seeds)
 
     def changes(self, differing: Sequence[Place]) -> Iterator[Change]:
         """A change for each figure that differs."""
@@ -124,8 +123,6 @@ class _Judge:
         if figures == [FIGURE]:
             found = self._pairs.paired_perplexity(task, method, self._sides, self._params)
             return {} if found is None else {FIGURE: found}
-        if not self._has_same_seeds:
-            return None if self._pairs.have_other_examples(task, method, self._sides) else {}
         return self._pairs.paired_differences(task, method, figures, self._sides, self._params)
 
     def _of_other_tokens(self, place: Place) -> Change:

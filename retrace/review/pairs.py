@@ -27,35 +27,25 @@ from retrace.statistics.intervals import Scored, resample
 def paired_differences(
     task: str, method: str, figures: Sequence[str], sides: Sequence[Revision], params: EvaluateParams
 ) -> dict[str, Difference] | None:
-    """The second revision's figures less the first's, means over the seeds of `params`; only those that are resampled.
+    """The second revision's figures less the first's, means over the seeds of both; only those that are resampled.
 
-    Empty if predictions are not available, None if they are of different examples.
+    Empty if predictions are not available or of different seeds, None if they are of different examples.
     """
     own = task.removesuffix(ON_TEST)
     kind, settings = kind_of(task, sides), params.metrics
-    folders = [PREDICTIONS / Cell(own, method, seed).path for seed in params.finetune.seeds]
-    outcomes = [_outcome(task, kind, side, folder) for side in sides for folder in folders]
+    seeds = [flat(side.params).get("finetune.seeds") or [] for side in sides]
+    runs = [(side, Cell(own, method, seed)) for side, of in zip(sides, seeds, strict=True) for seed in of]
+    outcomes = [_outcome(task, kind, side, PREDICTIONS / cell.path) for side, cell in runs]
     found = [of for of in outcomes if of is not None]
     if any(_asked(of) != _asked(found[0]) for of in found):
         return None
-    if len(found) < len(outcomes):
+    if len(found) < len(outcomes) or seeds[0] != seeds[1]:
         return {}
     scoring = Scoring(getattr(settings, kind)).of(figures)
     by_place = {str(place): of for place, of in enumerate(found)}
     scored = [*scoring.scored(by_place, settings.bootstrap_samples, settings.seed).values()]
     before, after = scored[: len(scored) // 2], scored[len(scored) // 2 :]
     return {name: difference(name, after, before, are_paired=True) for name in figures if name in before[0].drawn}
-
-
-def have_other_examples(task: str, method: str, sides: Sequence[Revision]) -> bool:
-    """Whether predictions from each side's first seed are known to be of different examples."""
-    own, kind = task.removesuffix(ON_TEST), kind_of(task, sides)
-    found = []
-    for side in sides:
-        seed, *_ = flat(side.params).get("finetune.seeds") or [1]
-        found.append(_outcome(task, kind, side, PREDICTIONS / Cell(own, method, seed).path))
-    old, new = found
-    return old is not None and new is not None and _asked(old) != _asked(new)
 
 
 def paired_perplexity(split: str, measure: str, sides: Sequence[Revision], params: EvaluateParams) -> Difference | None:
