@@ -86,7 +86,8 @@ def review(old: Revision, new: Revision) -> Review:
     changes = list(_Judge(old, new).changes(differing)) if differing else []
     flags = sorted(_moved(before.flags, after.flags, 0), key=lambda moved: moved.name)
     params = _moved(flat(old.params), flat(new.params), NOTHING) if old.params else []
-    return Review(len(both), changes, [*_notes(old, new)], flags, params, [*_runs(old, new)], bool(new.stale_stages))
+    notes = [*_notes(old, new), *_pretrained(changes)]
+    return Review(len(both), changes, notes, flags, params, [*_runs(old, new)], bool(new.stale_stages))
 
 
 def signed(what: Figure, *differences: float) -> str:
@@ -207,6 +208,13 @@ def _notes(old: Revision, new: Revision) -> Iterator[str]:
             yield f"{where}: {', '.join(' '.join(place) for place in sorted(only))}"
     if stale := new.stale_stages:
         yield f"dvc repro has not run since something changed: {', '.join(stale[:3])}{' and more' * (len(stale) > 3)}"
+
+
+def _pretrained(changes: Sequence[Change]) -> Iterator[str]:
+    """What the intervals leave out where fine-tuning began from another pretrained model."""
+    figures = {change.place.figure for change in changes if not change.place.is_baseline}
+    if FIGURE in figures and figures != {FIGURE}:
+        yield "the pretrained models differ, and there is one of each: no interval covers other seeds of pretraining"
 
 
 def _moved(old: Mapping[str, Any], new: Mapping[str, Any], absent: Any) -> list[Moved]:

@@ -105,7 +105,7 @@ def pretrains(params: Mapping[str, Any]) -> bool:
 
 
 def find_figure(address: str, reports: Reports) -> Reproduced | None:
-    """The figure at an address; None if the study did not run what it is about.
+    """The figure at an address; None if it is undefined, or the study did not run it.
 
     Raises LookupError, which lists what there is, where the address is wrong.
     """
@@ -297,7 +297,7 @@ def evidence(study: PublishedStudy, reports: Reports) -> list[dict[str, str]]:
 def _compared_cell(cell: Cell, found: Sequence[Reproduced]) -> ComparedCell:
     """The cell with the figure found for it, or both ends of a range."""
     verdict, published = _verdict(cell, found), cell.published
-    found = [] if verdict == Verdict.NOT_RUN else found
+    found = [] if verdict == Verdict.NOT_MEASURED else found
     one = found[0] if len(found) == 1 else None
     return ComparedCell(
         verdict=verdict, scale=cell.scale, printed=published and published.text,
@@ -346,7 +346,7 @@ def _on_scale(found: Reproduced, scale: str, where: str) -> Reproduced:
 def _verdict(cell: Cell, found: Sequence[Reproduced]) -> Verdict:
     """`found` has a figure, or both ends of a range, as far as they were run."""
     if cell.address is None or len(found) < len(cell.address.split(BETWEEN)):
-        return Verdict.NOT_RUN
+        return Verdict.NOT_MEASURED
     if found[0].is_timed:
         return Verdict.OF_MACHINE
     if cell.published is None:

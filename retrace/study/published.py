@@ -282,7 +282,7 @@ class Verdict(StrEnum):
     ONE_SEED = "outside, one seed"
     BEYOND = "beyond"
     NOT_PUBLISHED = "no figure published"
-    NOT_RUN = "not run"
+    NOT_MEASURED = "not measured"
     OF_MACHINE = "of this machine"
 
 
@@ -294,7 +294,7 @@ MEANINGS = {
     Verdict.ONE_SEED: "it lies outside the interval of this one seed's figure; how much seeds vary is not known",
     Verdict.UNKNOWN: "they differ, and how Retrace's figure would vary is unknown",
     Verdict.NOT_PUBLISHED: "the report has no such figure",
-    Verdict.NOT_RUN: "Retrace has no such figure, as the study does not run it",
+    Verdict.NOT_MEASURED: "Retrace has no such figure: the study does not run it, or the figure is undefined",
     Verdict.OF_MACHINE: "times and memory, which are not compared",
 }
 MARKS = {Verdict.BEYOND: " ≠", Verdict.ONE_SEED: " (≠)"}

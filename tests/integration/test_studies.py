@@ -31,14 +31,14 @@ def test_the_small_run_fills_every_cell(tmp_path: Path, hub: LocalHub, study: st
     cells = {f"{name}/{row}/{column}": cell["verdict"] for name, table in found["tables"].items()
              for row, columns in table["rows"].items() for column, cell in columns.items()}  # fmt: skip
     assert len(cells) > 5
-    assert "not run" not in cells.values()
+    assert "not measured" not in cells.values()
     counted = {verdict for place, verdict in cells.items() if "parameters" in place or "memory" in place}
     assert counted <= {"exact", "beyond", "no figure published"}
     assert "NOT comparable with the published ones" in (folder / "reports/report.md").read_text()
     if study == "bert-mlm-nsp":  # which bert-wikitext2 differs from by one setting: its figures are all there
         published = ["--published", str(project.folder / "studies/bert-wikitext2/published.yaml"), "--run", "small"]
         workspace = Project(project.folder / f".retrace/studies/{study}-small", user.variables)
-        assert "not run" not in workspace.stage("compare", *published).stdout
+        assert "not measured" not in workspace.stage("compare", *published).stdout
     if study == "sixth":
         changed = project.run("git", "status", "--porcelain").stdout.split()
         assert {path for path in changed if path != "??"} == {"studies/sixth/reports/"}

@@ -30,7 +30,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A study whose last stage was run; to be read only."""
     study = _written(tmp_path_factory.mktemp("compared"))
     done = study.stage("compare", *RUN)
-    assert "report.html: 3 within, 1 not run, 1 beyond, 1 of this machine, 2 exact\n" in done.stdout
+    assert "report.html: 3 within, 1 not measured, 1 beyond, 1 of this machine, 2 exact\n" in done.stdout
     assert done.stderr == ""
     return study
 
@@ -41,7 +41,7 @@ def test_published_and_reproduced_stand_side_by_side(compared: Project) -> None:
     verdicts = {f"{name} {row}": cell["verdict"] for name, table in report["tables"].items()
                 for row, cells in table["rows"].items() for cell in cells.values()}  # fmt: skip
     assert verdicts == {
-        "accuracy Full": "within", "accuracy LoRA": "not run",
+        "accuracy Full": "within", "accuracy LoRA": "not measured",
         "scores accuracy": "beyond", "scores precision": "within", "scores recall": "within",
         "cost time": "of this machine", "cost parameters": "exact", "cost memory": "exact",
     }  # fmt: skip
@@ -100,4 +100,4 @@ def test_the_command_compares_what_was_run(compared: Project) -> None:
     shown = [line.split() for line in root.stage("retrace.cli.main", "study", "compare", "mood").stdout.splitlines()]
     assert "scores accuracy figure 0.5092 0.7500 ± 0.0000 (0.6900 – 0.8100) ≠ beyond".split() in shown
     assert "cost time of it 60 – of this machine".split() in shown
-    assert " ".join(shown[-1]) == "8 figures: 2 exact, 3 within, 1 beyond, 1 not run, 1 of this machine"
+    assert " ".join(shown[-1]) == "8 figures: 2 exact, 3 within, 1 beyond, 1 not measured, 1 of this machine"

@@ -289,6 +289,18 @@ def test_perplexities_are_paired_by_document(repository: Repository) -> None:
     assert "one seed, 95% interval −0.68 to −0.46 over documents" in change.why
 
 
+def test_two_pretrained_models_are_said_to_be_one_of_each(repository: Repository) -> None:
+    """Only where tasks are compared with them; the settings may have changed fine-tuning alone."""
+    repository.commit(_metrics(full=0.9))
+    for metrics, perplexity, count in [
+        (_metrics(full=0.8), {"valid": {"masked": 9.0, "unigram": 160.0}}, 1),
+        (_metrics(full=0.8), PERPLEXITY, 0),
+        (_metrics(full=0.9), {"valid": {"masked": 9.0, "unigram": 160.0}}, 0),
+    ]:
+        repository.write(metrics, perplexity)
+        assert len([note for note in _found(code=1)[1].notes if "seeds of pretraining" in note]) == count
+
+
 def test_a_pseudo_perplexity_of_other_passages_does_not_make_the_tokens_others(repository: Repository) -> None:
     """Other passages are drawn, of other lengths and bytes a token; the masked losses are of the same text."""
     Path("reports").mkdir()

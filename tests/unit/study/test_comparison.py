@@ -178,14 +178,14 @@ def test_verdicts() -> None:
         ("fraction", "baseline.sst2.majority.accuracy", {"0.7": "beyond"}),  # which has no seed
         ("percentage", "score.sst2.full.exact_match", {"61.0": "no interval"}),
         ("fraction", "score.sst2.full.exact_match", {"0.6": "exact"}),
-        ("fraction", "score.sst2.scratch.accuracy", {"0.5": "not run"}),
-        ("fraction", None, {"0.5": "not run"}),
+        ("fraction", "score.sst2.scratch.accuracy", {"0.5": "not measured"}),
+        ("fraction", None, {"0.5": "not measured"}),
         ("count", "formula.roberta-small.total", {"22,829,056": "exact", "22,829,057": "beyond"}),
         ("count", "run.pretrain.updates", {"686": "exact"}),
         ("seconds", "run.pretrain.seconds", {"46": "of this machine"}),
         ("fraction", "score.sst2.full.accuracy to score.sst2.lora.accuracy",
          {"0.80-0.75": "exact", "0.77-0.75": "within", "0.80-0.70": "no interval"}),
-        ("fraction", "score.sst2.full.accuracy to score.sst2.scratch.accuracy", {"0.80-0.75": "not run"}),
+        ("fraction", "score.sst2.full.accuracy to score.sst2.scratch.accuracy", {"0.80-0.75": "not measured"}),
     ):  # fmt: skip
         found = {published: _cell(scale, published, address).verdict for published in verdicts}
         assert found == verdicts, address

@@ -20,7 +20,7 @@ from tests.study import cell_of
 EVIL = "<script>*b*"
 SHOWN, ONE_SEED = "80.00 ± 1.50 (78.25 – 82.00)", "outside, one seed"
 CELL = cell_of("beyond", "percent", "77.41 ± 2.81", SHOWN)
-NOTHING = cell_of("not run", "percent")
+NOTHING = cell_of("not measured", "percent")
 BEST = {"published": {("BERT", "ACL")}, "reproduced": {("BERT", "ACL")}}
 
 
@@ -59,7 +59,7 @@ def test_the_page_has_what_is_doubtful_different_and_chosen() -> None:
     plain = PublishedStudy("T", "S", (), introduction="A study.")
     full = replace(plain, tables=tables, doubts=(Doubt("questions", "ROUGE 754", "A count."),),
                    differences=("The last epoch.",), choices=("Batch: 16.", "Rate: 1."))  # fmt: skip
-    evidence = {"ROUGE-1": "0.5000 (0.2500 – 0.7500)", "not run": ""}
+    evidence = {"ROUGE-1": "0.5000 (0.2500 – 0.7500)", "not measured": ""}
     result = StudyResult(title="T", source="S", small=True, tables={"questions": _table()})
     page = as_markdown("T", study_sections(full, result, [evidence]))
     for said in (
@@ -67,7 +67,7 @@ def test_the_page_has_what_is_doubtful_different_and_chosen() -> None:
         "NOT comparable",
         "questions: the report says ROUGE 754. A count.",
         "| ROUGE-1 | 0.5000 (0.2500 – 0.7500) |",
-        "| not run | – |",
+        "| not measured | – |",
         "Retrace notices: questions: squad full: off scale: rouge1 754 is not a fraction.",
         "## Where this run differs from the report's\n\nThe last epoch.\n\n## What the report leaves open\n",
         "\n\nBatch: 16.\n\n",
