@@ -136,7 +136,6 @@ def test_an_entry_has_the_runs_own_figures(tmp_path: Path) -> None:
         ),
         ({"commit": OTHER}, f"two-cores: the runs are of several commits, {COMMIT} and {OTHER}; run all again"),
         ({"small": True}, "two-cores: a small run cannot be a record: run"),
-        ({"seconds": 3600.0}, "two-cores: the run took 4.0 h; the budget is two cores, two hours"),
         ({"methods": ["full", "lora"]}, "3/reports/scores.json: sst2: expected one method, found full, lora"),
         ({"perplexity": None}, "3/reports/perplexity-details.json: valid.masked.perplexity_per_token: no figure"),
     ],
@@ -147,6 +146,16 @@ def test_a_run_that_is_no_evidence_is_refused_in_one_line(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=f"^{re.escape(message)}"):
         read_entry("two-cores", "", _finish_three(Path(), **changes))
+
+
+def test_one_run_has_to_be_within_the_budget(tmp_path: Path) -> None:
+    """The work is the same for each seed, so one run shows what time it takes on a machine that does nothing else."""
+    runs = _finish_three(tmp_path, seconds=3600.0)
+    assert read_entry("two-cores", "", runs).time.startswith("5 min, 5 min, 4.0 h of")
+    for seed in (1, 2):
+        _finish(tmp_path / str(seed), seed, seconds=1800.0)
+    with pytest.raises(InputError, match=r"^two-cores: the fastest run took 2\.0 h; the budget is two cores, two hours$"):
+        read_entry("two-cores", "", runs)
 
 
 def test_runs_that_are_unfinished_or_of_two_seeds_are_refused(tmp_path: Path) -> None:
