@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from retrace.datasets.splits import given_away_finding, shared_finding
+from retrace.evaluation.metrics import squad_v2
 from retrace.evaluation.outcomes import Answered, Classified, ScoredTask
 from retrace.statistics.scales import SCALES, Flags
 
@@ -43,11 +44,12 @@ def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Fla
 def decision_flags(outcome: Classified | Answered) -> Flags:
     """One class for every example; answers that are all empty, or all the same; unless the right ones are, too."""
     if isinstance(outcome, Classified):
-        predicted = {*outcome.predicted.tolist()}
-        evidence = f"all {len(outcome):,} examples are predicted as {outcome.classes[min(predicted)]}"
-        return {"one_class_only": evidence} if len(predicted) == 1 and predicted != {*outcome.labels.tolist()} else {}
+        predicted, *others = {*outcome.predicted.tolist()}
+        if others or len(outcome) == 1 or {predicted} == {*outcome.labels.tolist()}:
+            return {}
+        return {"one_class_only": f"all {len(outcome):,} examples are predicted as {outcome.classes[predicted]}"}
     answer, *others = {*outcome.answers}
-    if others or len(outcome) == 1 or all(answer in (golds or ("",)) for golds in outcome.golds):
+    if others or len(outcome) == 1 or all(squad_v2.compare(golds, answer)[0] for golds in outcome.golds):
         return {}
     if not answer:
         return {"always_empty": f"no answer to any of {len(outcome):,} questions"}

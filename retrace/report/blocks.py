@@ -168,7 +168,7 @@ def figure_text(value: float | None, digits: int = 2) -> str:
 
 def signed(value: float, digits: int = 1) -> str:
     """A difference with its sign; without one if it rounds to 0."""
-    return ("+" if round(value, digits) > 0 else "") + figure_text(value, digits)
+    return ("+" if math.isfinite(value) and round(value, digits) > 0 else "") + figure_text(value, digits)
 
 
 def _slug(text: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from retrace.core.paths import ON_TEST
 from retrace.evaluation.records import Figures, Intervals
 from retrace.report.blocks import figure_text, signed
+from retrace.statistics.comparisons import ALPHA
 from retrace.statistics.scales import SCALES, SHARES, Figure, Legend, factor
 
 Scores = tuple[Figures, Intervals, Figures]  # figures, their intervals, and their standard deviations over seeds
@@ -98,14 +99,16 @@ def points(figure: Figure) -> str:
 
 def count_text(number: int) -> str:
     """A number of parameters or tokens: 12.34 M."""
-    if number >= 1e9:
+    if number >= 999_995_000:  # which rounds to 1000.00 M
         return f"{number / 1e9:.2f} B"
     return f"{number / 1e6:.2f} M" if number >= 1e6 else f"{number:,}"
 
 
 def p_text(p: float | None) -> str:
-    """A p value; a small one as a bound."""
-    return "<0.0001" if p is not None and p < 0.0001 else figure_text(p, 4)
+    """A p value; as a bound where it is small, or would be rounded up to the level that verdicts go by."""
+    if p is not None and p < 0.0001:
+        return "<0.0001"
+    return f"<{ALPHA}" if p is not None and p < ALPHA == round(p, 4) else figure_text(p, 4)
 
 
 def score_rows(names: Iterable[str], legend: Legend, columns: Sequence[Scores]) -> list[tuple[str, ...]]:

@@ -21,10 +21,8 @@ from retrace.statistics.scales import CURVES, MEASURES
 INTERVALS = "In brackets: 95% intervals over documents, or over passages for the pseudo-perplexity (bootstrap)."
 COMPARE = "Compare models per word or per byte; per token depends on the tokenizer."
 ABSENT = "–: too large for a float (per word, in a text without spaces), or no token was scored."
-NOTE = (
-    "Perplexity per token (log scale, so linear in loss) by tokens seen. Dots: validation after each epoch; dashed: a "
-    "unigram model, which knows only token frequencies."
-)
+NOTE = "Perplexity per token (log scale, so linear in loss) by tokens seen. Dots: validation after each epoch."
+UNIGRAM = " Dashed: a unigram model, which knows only token frequencies."
 LINE = " Line: training, where the masking rate may be higher."
 LARGE = 1e9  # from which figures are in scientific notation
 TOLD_APART = 0.52  # least next-sentence accuracy without a warning; chance is 0.5
@@ -74,7 +72,7 @@ def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame
     tips = [(x, f"{_tokens(x)}\ntraining loss {figure_text(y, 2)}, perplexity {_perplexity(y)}") for x, y in train]
     drawn += [*_dots(axes, valid), svg.tips(axes, tips)]
     label = "Perplexity of the validation text: " + ", ".join(_perplexity(y) for _, y in valid)
-    note = NOTE + LINE * (bool(train) and "masked" in report.splits["valid"].measures)
+    note = NOTE + UNIGRAM * bool(unigram) + LINE * (bool(train) and "masked" in report.splits["valid"].measures)
     return Panels("pretraining", "", note, [Panel("", drawn, label, 260, place=0)], "wide")
 
 

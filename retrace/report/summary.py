@@ -125,8 +125,10 @@ def _baselines(tasks: Sequence[Task]) -> str:
         seeds = most_seeds(tasks)
         count = f"{seeds} seed{'s' if seeds > 1 else ''}"
         parts.append(f"Better than a baseline, but not significantly with {count}: {uncertain}.")
-    if not parts and any(task.baselines for task in tasks):
-        parts = ["Every method beats every baseline."]
+    compared = [task.noun for task in tasks if task.baselines]
+    if not parts and compared:
+        where = f" on {listed(compared)}" if len(compared) < len(tasks) else ""
+        parts = [f"Every method beats every baseline{where}."]
     return " ".join(parts)
 
 
@@ -344,7 +346,9 @@ def summary_table(tasks: Sequence[Task], shares: Mapping[str, float], seconds: M
 
 
 def _trained(percent: float | None) -> str:
-    """A percentage of weights, with more digits where it is small."""
+    """A percentage of weights, with more digits where it is small, and a bound where these are not enough."""
+    if percent and percent < 0.001:
+        return "<0.001"
     return figure_text(percent, 1 if percent is None or percent >= 1 else 3)
 
 

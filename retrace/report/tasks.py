@@ -3,6 +3,7 @@
 A row has a plot for each method, from the best to the worst, all on the same axes.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -210,7 +211,7 @@ def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]
     curves = {method: list(zip(of["threshold"], of[task.headline], strict=True)) for method, of in columns.items()}
     best = {method: max(curve, key=lambda point: point[1]) for method, curve in curves.items()}
     ends = np.quantile([x for curve in curves.values() for x, _ in curve], (0.05, 0.95))
-    low, high = min(-1.0, float(ends[0])), max(1.0, float(ends[1]))
+    low, high = min(-1.0, math.floor(ends[0])), max(1.0, math.ceil(ends[1]))
     steps = svg.ticks(0, max(y for _, y in best.values()))
     axes = Axes((low, high), (steps[0], steps[-1]))
     across = [(v, figure_text(v, 0)) for v in (low, 0, high)]

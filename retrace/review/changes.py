@@ -67,6 +67,7 @@ class Review:
     flags: Sequence[Moved]  # how many seeds have each
     params: Sequence[Moved]
     runs: Sequence[Moved]
+    has_other_figures: bool = False  # that only one of the two has
     is_stale: bool = False  # whether dvc repro has not run since something changed
 
     @property
@@ -84,10 +85,13 @@ def review(old: Revision, new: Revision) -> Review:
     both = [place for place in after.figures if place in before.figures]
     differing = [place for place in both if before.figures[place] != after.figures[place]]
     changes = list(_Judge(old, new).changes(differing)) if differing else []
-    flags = sorted(_moved(before.flags, after.flags, 0), key=lambda moved: moved.name)
+    flags = sorted(_moved(before.flags_of(after.models), after.flags_of(after.models), 0), key=lambda moved: moved.name)
     params = _moved(flat(old.params), flat(new.params), NOTHING) if old.params else []
     notes = [*_notes(old, new), *_pretrained(changes)]
-    return Review(len(both), changes, notes, flags, params, [*_runs(old, new)], bool(new.stale_stages))
+    return Review(
+        len(both), changes, notes, flags, params, [*_runs(old, new)], before.figures.keys() != after.figures.keys(),
+        bool(new.stale_stages),
+    )  # fmt: skip
 
 
 def signed(what: Figure, *differences: float) -> str:
@@ -111,7 +115,11 @@ class _Judge:
             places = list(group)
             paired = {} if is_baseline else self._paired(of, who, [place.figure for place in places])
             for place in places:
-                if place.figure == FIGURE and self._pairs.have_other_tokens(of, self._sides):
+                is_text = place.figure == FIGURE
+                if is_text and (why := self._pairs.why_not_comparable(of, who, self._sides)):
+                    yield self._uncompared(place, why)
+                    continue
+                if is_text and self._pairs.have_other_tokens(of, self._sides):
                     yield self._of_other_tokens(place)
                     continue
                 found = paired.get(place.figure) if paired else None
@@ -127,14 +135,17 @@ class _Judge:
         return self._pairs.paired_differences(task, method, figures, self._sides, self._params)
 
     def _of_other_tokens(self, place: Place) -> Change:
-        """The change of a perplexity whose tokens differ, per token of the base; a unigram model's is not compared."""
+        """The change of a perplexity whose tokens differ, per token of the base."""
         found = self._pairs.on_base_tokens(place.of, place.who, self._sides, self._params)
         if found is None:
-            change = self._change(place, None, "")
-            return replace(change, counts=False, is_far=False, why="not compared: the tokenizer or the text differs")
+            return self._uncompared(place, "the tokenizer differs")
         values, paired = found
         change = self._change(place, paired, "", values)
         return replace(change, why=f"per token of the base, as the tokens are others; {change.why}")
+
+    def _uncompared(self, place: Place, why: str) -> Change:
+        """The change of a figure that is not of the same thing."""
+        return replace(self._change(place, None, ""), counts=False, is_far=False, why=f"not compared: {why}")
 
     def _by_spread(self, place: Place, has_same_examples: bool) -> Difference | None:
         """The difference by the pooled variance over seeds (Student's t for two samples, of which one may have one).
@@ -202,9 +213,10 @@ def _notes(old: Revision, new: Revision) -> Iterator[str]:
         yield "the base has no metrics that this version of Retrace reads"
     elif not before.figures.keys() & after.figures.keys():
         yield "the two have no figure in common"
-    sides = [{place[:2] for place in of.figures} for of in (before, after)]
-    for where, only in (("gone", sides[0] - sides[1]), ("new", sides[1] - sides[0])):
-        if only and all(sides):
+    for where, one, other in (("gone", before.figures, after.figures), ("new", after.figures, before.figures)):
+        models = {place[:2] for place in other}
+        only = {place[:3] if place[:2] in models else place[:2] for place in one if place not in other}
+        if only and before.figures and after.figures:
             yield f"{where}: {', '.join(' '.join(place) for place in sorted(only))}"
     if stale := new.stale_stages:
         yield f"dvc repro has not run since something changed: {', '.join(stale[:3])}{' and more' * (len(stale) > 3)}"

@@ -59,28 +59,42 @@ def paired_perplexity(split: str, measure: str, sides: Sequence[Revision], param
     return _paired("perplexity_per_token", 1.0, (old, new), params)
 
 
+def why_not_comparable(split: str, measure: str, sides: Sequence[Revision]) -> str:
+    """What makes two perplexities figures of different things, as far as that is known; empty if nothing does."""
+    is_pseudo = measure == "pseudo"
+    if _differ("bytes", split, sides, is_pseudo):
+        return "the passages differ" if is_pseudo else "the text differs"
+    if measure == "unigram" and have_other_tokens(split, sides):
+        return "the tokenizer differs"
+    rates = {flat(side.params).get("perplexity.mask_rate") for side in sides if side.params}
+    return "perplexity.mask_rate differs" if measure == "masked" and len(rates) > 1 else ""
+
+
 def have_other_tokens(split: str, sides: Sequence[Revision]) -> bool:
     """Whether the losses of a split are known to be of other tokens, so that those per token cannot be compared."""
+    return _differ("tokens", split, sides, is_pseudo=False)
+
+
+def _differ(size: str, split: str, sides: Sequence[Revision], is_pseudo: bool) -> bool:
+    """Whether documents, or the passages that are drawn for the pseudo-perplexity, are known to differ in a size."""
     old, new = (_documents(side) for side in sides)
-    both = [key for key in old if key in new and key[0] == split and key[1] != "pseudo"]  # of passages that are drawn
-    return any(not np.array_equal(old[key][1].tokens, new[key][1].tokens) for key in both)
+    both = [key for key in old if key in new and key[0] == split and (key[1] == "pseudo") == is_pseudo]
+    return any(not np.array_equal(getattr(old[key][1], size), getattr(new[key][1], size)) for key in both)
 
 
 def on_base_tokens(
     split: str, measure: str, sides: Sequence[Revision], params: EvaluateParams
 ) -> tuple[list[float], Difference | None] | None:
-    """Both perplexities per token of the first revision, by the loss per byte: for other tokens of the same text.
+    """Both perplexities per token of the first revision, by the loss per byte, and their difference over documents.
 
-    Also their difference where the documents are the same, as far as their numbers of bytes tell. None if the
-    losses of the documents are not available.
+    For other tokens of the same text. None if the losses of the documents are not available.
     """
     old, new = (_documents(side).get((split, measure)) for side in sides)
     if old is None or new is None:
         return None
     bytes_per_token = float(old[1].bytes.sum() / old[1].tokens.sum())
     values = [_perplexity("bits_per_byte", bytes_per_token, of) for of in (old, new)]
-    are_same = np.array_equal(old[1].bytes, new[1].bytes)
-    return values, _paired("bits_per_byte", bytes_per_token, (old, new), params) if are_same else None
+    return values, _paired("bits_per_byte", bytes_per_token, (old, new), params)
 
 
 def _paired(unit: str, factor: float, both: tuple[Measured, Measured], params: EvaluateParams) -> Difference | None:

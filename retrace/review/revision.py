@@ -2,7 +2,7 @@
 its remote."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -43,7 +43,12 @@ class Headlines:
     """The figures and flags of a revision."""
 
     figures: dict[Place, float]
-    flags: dict[str, int]  # task or split, who and flag → how many seeds have it
+    flags: dict[tuple[str, str, str], int]  # task or split, who and flag → how many seeds have it
+    models: Set[tuple[str, str]]  # task or split, and who
+
+    def flags_of(self, models: Set[tuple[str, str]]) -> dict[str, int]:
+        """The flags of these models, as readers see them."""
+        return {" ".join(flag): count for flag, count in self.flags.items() if flag[:2] in models}
 
 
 def kind_of(task: str, sides: Sequence["Revision"]) -> Kind:
@@ -65,17 +70,18 @@ class Revision:
         tasks = (self._record(Metrics, METRICS) or Metrics(tasks={})).tasks
         text = self._record(Perplexities, PERPLEXITY) or Perplexities(splits={})
         figures: dict[Place, float] = {}
-        flags: dict[str, int] = {}
+        flags: dict[tuple[str, str, str], int] = {}
         for task, of in tasks.items():
             for is_baseline, side in ((False, of.methods), (True, of.baselines)):
                 for who, values in side.items():
                     figures |= {Place(task, who, name, is_baseline): value for name, value in values.items()}
-            flags |= {f"{task} {who} {flag}": count for who, each in of.flags.items() for flag, count in each.items()}
+            flags |= {(task, who, flag): count for who, each in of.flags.items() for flag, count in each.items()}
         for part, measures in text.splits.items():
             known = {who: value for who, value in measures.items() if value is not None}
             figures |= {Place(part, who, FIGURE, who == "unigram"): value for who, value in known.items()}
-            flags |= {f"{part} {LANGUAGE_MODEL} {flag}": count for flag, count in text.flags.get(part, {}).items()}
-        return Headlines(figures, flags)
+            flags |= {(part, LANGUAGE_MODEL, flag): count for flag, count in text.flags.get(part, {}).items()}
+        models = {(task, who) for task, of in tasks.items() for who in of.methods}
+        return Headlines(figures, flags, models | {(part, LANGUAGE_MODEL) for part in text.splits})
 
     @cached_property
     def details(self) -> Details | None:

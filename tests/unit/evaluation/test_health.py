@@ -16,6 +16,8 @@ def test_the_same_decision_for_all() -> None:
     assert decision_flags(Classified(("no", "yes"), labels, np.ones(3, int))) == all_yes
     assert decision_flags(Classified(("no", "yes"), labels, labels)) == {}
     assert decision_flags(Classified(("no", "yes"), np.ones(3, int), np.ones(3, int))) == {}, "as it should be"
+    assert decision_flags(Classified(("no", "yes"), labels[:1], np.ones(1, int))) == {}, "one example tells nothing"
+    assert decision_flags(Answered((("Yes", "yes."),) * 3, ("yes",) * 3)) == {}, "right, though spelt differently"
     golds = (("Ada",), ())
     assert decision_flags(Answered(((), ()), ("", ""))) == decision_flags(Answered((("x",), ("x",)), ("x", "x"))) == {}
     assert decision_flags(Answered(golds, ("", ""))).keys() == {"always_empty"}

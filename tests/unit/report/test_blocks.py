@@ -1,6 +1,9 @@
+import math
+
 import pytest
 
 from retrace.report.blocks import Cell, Code, Fold, Head, Section, Table, figure_text, signed
+from retrace.report.names import count_text, p_text
 from retrace.report.page import as_html, as_markdown
 from retrace.report.svg import ticks
 
@@ -52,4 +55,7 @@ def test_figures_have_fixed_digits() -> None:
     found = [figure_text(value, digits) for value, digits in ((1234.5, 2), (0.5, 4), (None, 2), (7, 0), (-1.25, 1))]
     assert found == ["1,234.50", "0.5000", "–", "7", "−1.2"]
     assert [figure_text(float(of)) for of in ("nan", "inf")] == ["–", "–"]
-    assert [signed(of) for of in (0.26, -3.0, -1e-17)] == ["+0.3", "−3.0", "0.0"]
+    assert [signed(of) for of in (0.26, -3.0, -1e-17, math.inf)] == ["+0.3", "−3.0", "0.0", "–"]
+    assert [count_text(of) for of in (999_994_999, 999_995_000)] == ["999.99 M", "1.00 B"]
+    shown = ["<0.0001", "0.0001", "0.0499", "<0.05", "0.0500", "–"]
+    assert [p_text(of) for of in (0.00009, 0.0001, 0.04994, 0.04996, 0.05, None)] == shown

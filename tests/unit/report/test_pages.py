@@ -352,6 +352,7 @@ def test_the_better_of_the_cheap_methods_stands_against_full_fine_tuning() -> No
     said = "{} of the weights; against full fine-tuning it scores {} on reviews{}."
     assert said.format("LoRA trains 9.9%", "+1.0 points", " (a tie)") in _said(task, lora=9.88, adapter=5.0)
     assert said.format("Adapter trains 5.0%", "−5.0 points", "") in _said(task, adapter=5.0)
+    assert said.format("Adapter trains <0.001%", "−5.0 points", "") in _said(task, adapter=0.00033)
     assert not any("trains" in sentence for sentence in _said(task))
 
 
@@ -361,7 +362,11 @@ def test_who_is_not_above_a_baseline_is_named() -> None:
     assert f"No better than a baseline: {said}." in _said(weak)
     none = _compared({"full": 0.49}, name="news")
     assert f"No better than a baseline: {said}; all methods on news texts (tf-idf)." in _said(weak, none)
-    assert "Every method beats every baseline." in _said(_compared({"full": 0.9}))
+    full = _compared({"full": 0.9})
+    assert "Every method beats every baseline." in _said(full)
+    alone = _compared({"full": 0.4}, name="news")
+    alone.details.baselines.clear()
+    assert "Every method beats every baseline on reviews." in _said(full, alone)
 
 
 def test_a_baseline_that_is_not_beaten_is_named_where_the_best_one_is() -> None:

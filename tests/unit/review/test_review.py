@@ -301,44 +301,65 @@ def test_two_pretrained_models_are_said_to_be_one_of_each(repository: Repository
         assert len([note for note in _found(code=1)[1].notes if "seeds of pretraining" in note]) == count
 
 
-def test_a_pseudo_perplexity_of_other_passages_does_not_make_the_tokens_others(repository: Repository) -> None:
-    """Other passages are drawn, of other lengths and bytes a token; the masked losses are of the same text."""
+def test_a_pseudo_perplexity_of_other_passages_is_not_compared(repository: Repository) -> None:
+    """Their tokens are not taken for those of another tokenizer, as the masked losses are of the same text."""
     Path("reports").mkdir()
 
-    def lose(nats: float, length: float, size: float) -> dict[str, Any]:
+    def lose(nats: float, length: float) -> dict[str, Any]:
         found = {}
-        for measure, tokens, bytes_per_token in (("masked", 20.0, 4.0), ("pseudo", length, size)):
+        for measure, tokens in (("masked", 20.0), ("pseudo", length)):
             count = np.full(100, tokens)
-            found[measure] = Losses(nats, nats * count, count), Sizes(count, count / 2, count * bytes_per_token)
+            found[measure] = Losses(nats, nats * count, count), Sizes(count, count / 2, count * 4)
         write_documents({"valid": found})
         return {"valid": {"masked": math.exp(nats), "pseudo": math.exp(nats), "unigram": 160.0}}
 
-    repository.commit(perplexity=lose(1.8, 20.0, 5.0))
-    repository.write(perplexity=lose(1.79, 25.0, 4.0))
-    changes = _found()[1].changes
-    assert [change.new for change in changes] == pytest.approx([math.exp(1.79)] * 2)
-    assert not any("tokens are others" in change.why for change in changes)
+    repository.commit(perplexity=lose(1.8, 20.0))
+    repository.write(perplexity=lose(2.4, 25.0))
+    masked, pseudo = _found(code=1)[1].changes
+    assert masked.counts and "tokens are others" not in masked.why
+    assert (pseudo.counts, pseudo.why) == (False, "not compared: the passages differ")
 
 
-@pytest.mark.parametrize(
-    ("more", "size", "fails"), [(0.0, 80, False), (0.05, 80, False), (0.3, 80, True), (0.3, 84, True)]
-)
-def test_perplexities_of_other_tokens_are_compared_by_byte(
-    repository: Repository, more: float, size: int, fails: bool
-) -> None:
-    """The same text in more tokens, each of which costs less; in the last case one more byte for each of them."""
+@pytest.mark.parametrize(("more", "fails"), [(0.0, False), (0.05, False), (0.3, True)])
+def test_perplexities_of_other_tokens_are_compared_by_byte(repository: Repository, more: float, fails: bool) -> None:
+    """The same text in more tokens, each of which costs less."""
     Path("reports").mkdir()
     six = math.log(6)
     repository.commit(perplexity=_lose([six] * 100))
-    repository.write(perplexity=_lose([(six + more) * size / 4 / 21] * 100, 21, size))
+    repository.write(perplexity=_lose([(six + more) * 20 / 21] * 100, 21))
     said, found = _found(code=int(fails))
     model, unigram = found.changes
     assert (model.old, model.new) == pytest.approx((6, 6 * math.exp(more)))
     assert (model.counts, found.has_failed) == (fails, fails)
     assert model.why.startswith("per token of the base, as the tokens are others; ")
-    assert ("one seed, 95% interval" in model.why) == (size == 80)
-    assert (unigram.counts, unigram.why) == (False, "not compared: the tokenizer or the text differs")
+    assert "one seed, 95% interval" in model.why
+    assert (unigram.counts, unigram.why) == (False, "not compared: the tokenizer differs")
     assert said.startswith("worse: masked perplexity (valid) +2.10" if fails else "within noise: 2 of 9 figures differ")
+
+
+def test_perplexities_of_different_things_are_not_compared(repository: Repository) -> None:
+    """Of another text, or with another masking rate."""
+    Path("reports").mkdir()
+    repository.commit(perplexity=_lose([1.8] * 100))
+    for size, rate, why in ((84, 0.15, "the text differs"), (80, 0.3, "perplexity.mask_rate differs")):
+        repository.set("perplexity.mask_rate", rate)
+        repository.write(perplexity=_lose([2.4] * 100, size=size))
+        said, found = _found()
+        assert said.startswith("within noise")
+        assert [(change.counts, change.why) for change in found.changes] == [(False, f"not compared: {why}")]
+
+
+def test_what_only_one_has_is_named_and_no_flag_is_resolved_by_it(repository: Repository) -> None:
+    """A figure of a model, and a model that was flagged."""
+    one_class = {"flags": {"scratch": {"one_class_only": 1}}}
+    repository.commit({"sst2": METRICS["sst2"] | one_class})
+    fewer = {"sst2": {"baselines": METRICS["sst2"]["baselines"], "full": {"accuracy": ACCURACY["accuracy"]}}}
+    repository.write(fewer)
+    said, found = _found()
+    assert said.startswith("no change: all ") and said.endswith(" figures that both have are the same")
+    assert found.notes == [f"gone: {', '.join(f'sst2 full {name}' for name in sorted(ACCURACY) if name != 'accuracy')}"
+                           ", sst2 scratch"]  # fmt: skip
+    assert found.flags == []
 
 
 def _scores(std: float, half: float | None = None) -> None:

@@ -154,7 +154,9 @@ def test_one_run_has_to_be_within_the_budget(tmp_path: Path) -> None:
     assert read_entry("two-cores", "", runs).time.startswith("5 min, 5 min, 4.0 h of")
     for seed in (1, 2):
         _finish(tmp_path / str(seed), seed, seconds=1800.0)
-    with pytest.raises(InputError, match=r"^two-cores: the fastest run took 2\.0 h; the budget is two cores, two hours$"):
+    with pytest.raises(
+        InputError, match=r"^two-cores: the fastest run took 2\.0 h; the budget is two cores, two hours$"
+    ):
         read_entry("two-cores", "", runs)
 
 
