@@ -1,8 +1,8 @@
 """Scores: predictions/ + the data → reports/metrics.json, reports/scores.json, reports/curves/tasks/<task>.csv.
 
 Every listed method and seed is scored at the kept epoch, beside baselines and the model before training.
-metrics.json has the headline figures and numbers of flags, with the six digits that git keeps; scores.json has
-everything, with twelve. A task with a test split is scored on it too, as `<task>-test`. No model is loaded.
+metrics.json, which git keeps, has the headline figures and counts of flags, to six digits; scores.json has everything,
+to twelve. A task with a test split is scored on it too, as `<task>-test`. No model is loaded.
 
     python -m stages.evaluate
 """
@@ -46,7 +46,7 @@ def main() -> None:
                 tasks[title] = assess(task, Scoring(listed), runs, settings)
                 write_baselines(title, {baseline: of.decided for baseline, of in task.baselines.items()})
         details, metrics = Details(tasks=tasks), Metrics(tasks={name: task.metrics for name, task in tasks.items()})
-        # The file with all figures comes first: NaN fails it, and then neither is written.
+        # The file with all figures comes first: if any is NaN, writing fails here, and neither file is written.
         write_json(DETAILS, rounded(details.to_json(), STEADY_DIGITS))
         write_json(METRICS, rounded(metrics.to_json()))
         print_headlines(details)
@@ -61,13 +61,13 @@ def read_task(name: str, grid: Grid, splits: Sequence[str]) -> Task:
 def read_runs(name: str, grid: Grid, task: Task, read: Callable[[Path, Kind], Sequence[Epoch]]) -> list[MethodRun]:
     """The predictions of every method with every seed; `read` reads a run's folder.
 
-    Raises InputError if they are of other examples than the task's, as after a change of the data.
+    Raises InputError if they are not predictions for the task's examples, for instance because the data changed.
     """
     runs = []
     for cell in grid.cells_of(name):
         epochs = read(PREDICTIONS / cell.path, grid.kind_of(name))
         if not all(task.fits(epoch.rows) for epoch in epochs):
-            raise InputError(f"{PREDICTIONS / cell.path}: of other examples than the data has now; run dvc repro")
+            raise InputError(f"{PREDICTIONS / cell.path}: not for the examples that the data has now; run dvc repro")
         runs.append(MethodRun(cell.method, cell.seed, epochs))
     return runs
 

@@ -74,7 +74,7 @@ def main() -> None:
 def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> tuple[np.ndarray, np.ndarray, measures.Sizes]:
     """A token stream, the number of tokens of each of its documents, (D,), and their sizes.
 
-    Raises InputError if the stream is not that of the text.
+    Raises InputError if the stream was not made from the text.
     """
     stream = open_stream(tokens)
     lengths, sizes = sizes_of(read_documents(text), tokenizer)

@@ -1,1 +1,1 @@
-"""The command `retrace`: its parts, by what they are about."""
+"""The command `retrace`; a file has one command or a few on one subject."""

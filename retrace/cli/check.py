@@ -115,7 +115,7 @@ def require_ready() -> None:
 def lock_fault() -> str | None:
     """Why DVC would not start here, in one line; None if it would.
 
-    A killed DVC may leave this record half-written, or with its process ID, which another program may get.
+    A killed DVC may leave this record half-written, or naming its process ID, which another program may get later.
     """
     for pause in (WRITTEN, 0):
         try:

@@ -22,7 +22,7 @@ from retrace.core.guard import PAUSE
 LOGS = Path(".retrace/spread")
 JOBS = LOGS / "jobs"
 HOURS = 4  # time limit of a job, which is then requeued; SBATCH_TIMELIMIT sets another
-NOTICE = 180  # seconds before the time limit, to save the state in
+NOTICE = 180  # seconds before the time limit, in which the state is saved
 REQUEUED = 1000  # the most times that a job is requeued
 IGNORING = ("sh", "-c", "trap '' USR1 USR2; exec \"$@\"", "sh")  # Slurm signals all processes of a job
 TRIES = 2  # a cell that was killed resumes from its checkpoint
@@ -30,7 +30,7 @@ Commands = Mapping[str, Sequence[str]]  # by the name of the stage
 
 
 class Worker:
-    """A `dvc repro` in its own process group, whose stage can be asked to save its state and exit.
+    """A command such as `dvc repro`, in its own process group; its stage can be asked to save its state and exit.
 
     Its output is appended to the file `log`, or shown.
     """

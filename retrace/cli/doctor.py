@@ -147,10 +147,10 @@ def _stages(path: Path) -> dict[str, Stage]:
 
 
 def _locks() -> Iterator[Finding]:
-    """Which runs are in progress here, and which ones DVC takes to be."""
+    """Which runs are in progress here, and which ones DVC believes to be."""
     runs = running()
     for run in runs:
-        where = f" as process {run.process} of {run.host}" if run.process else ""  # it is about to say so
+        where = f" as process {run.process} of {run.host}" if run.process else ""  # it has yet to write its ID
         yield Finding("locks", f"{run.path.stem} runs{where}")
     if (found := holder(Path(".dvc/tmp/lock"))) is not None:
         yield Finding("locks", f"DVC works here as process {found.process}")

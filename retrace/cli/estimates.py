@@ -62,7 +62,7 @@ def parameters(
 
 
 def _named(model: str | None) -> "NamedModel":
-    """The model of that name; the one that params.yaml describes where None."""
+    """The model of that name; for None, the one that params.yaml describes."""
     from retrace.estimates.architectures import NamedModel, find_model
     from retrace.estimates.needs import config_of
 
@@ -172,7 +172,7 @@ def plan(
     devices: Annotated[list[int] | None, typer.Argument(min=1, help="how many; default: 1 8 64")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="blocks per step, all devices; default: params.yaml")] = None,
     teraflops: Annotated[
-        float | None, typer.Option(min=0.01, help="peak TFLOP/s of a device; default: an H200's")
+        float | None, typer.Option(min=0.01, max=1e6, help="peak TFLOP/s of a device; default: an H200's")
     ] = None,
     utilization: Annotated[float, typer.Option(min=0.01, max=1, help="share of the peak that is reached")] = 0.4,
     fp32: Annotated[bool, typer.Option("--fp32", help="matrix products in float32 rather than bf16")] = False,

@@ -1,4 +1,4 @@
-"""The command `retrace`: what people do beside `dvc repro`, and how commands print tables and lists.
+"""The command `retrace`: what people do besides `dvc repro`, and how commands print tables and lists.
 
 COMMANDS names the file of each command, which is imported only when the command is called. The function of that name is
 the command, its docstring the help, and its parameters the arguments and options as typer reads them. A file without

@@ -116,7 +116,7 @@ def _require_texts(row: Row, keys: Sequence[str], place: str) -> None:
 
 
 def _require_utf8(text: str, place: str) -> None:
-    if any("\ud800" <= char <= "\udfff" for char in text):  # by these Python stands for bytes that are not UTF-8
+    if any("\ud800" <= char <= "\udfff" for char in text):  # what Python puts in place of bytes that are not UTF-8
         raise InputError(f"{place}: not UTF-8")
 
 

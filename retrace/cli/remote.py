@@ -31,7 +31,7 @@ NO_REMOTE = "--push: there is no remote; dvc remote add --default NAME URL"
 
 
 def pull_option() -> list[str]:
-    """`--pull`, for `dvc repro`, if a stage is out of date and the default remote answers; else a line says why not.
+    """`--pull`, for `dvc repro`, if a stage is out of date and the default remote answers; prints why if it does not.
 
     It is left out if nothing is out of date: DVC would fetch the whole run cache, and fail without a network.
     """
@@ -107,7 +107,7 @@ class Sender:
             is_sent = self._try(f"tried again every {AGAIN:.0f} seconds", is_silent=not is_sent)
 
     def _try(self, then: str, is_silent: bool = False) -> bool:
-        """Push, and report a failure unless `is_silent`; whether it succeeded."""
+        """Push, and report a failure unless `is_silent`; returns whether it succeeded."""
         try:
             self._send_new()
         except Exception as error:  # anything that a remote's client raises
@@ -135,7 +135,7 @@ class Sender:
             self._settled.add(path)
 
     def _send(self, digests: set[str]) -> int:
-        """Push the files of the cache that the remote lacks; how many.
+        """Push the files of the cache that the remote lacks; returns their number.
 
         A folder's list of files is sent last: if the remote has the list, DVC assumes that it has the files.
         """

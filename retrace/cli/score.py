@@ -1,4 +1,4 @@
-"""`retrace score`: score anyone's predictions, as the official scripts do where there are such.
+"""`retrace score`: score anyone's predictions, as the official scripts do where there are any.
 
 Figures are printed as JSON, warnings on standard error.
 """
@@ -131,9 +131,9 @@ def _unknown_classes(labels: list[str], predicted: list[str], gold: Path, predic
 
 
 def class_name(text: str) -> str:
-    """One spelling for what programs write differently: 1, 1.0 and +1 are 1; true, True and TRUE are true."""
+    """One spelling for what programs write differently: 1, 1.0 and +1; 0 and -0.0; true, True and TRUE."""
     if whole := WHOLE.fullmatch(text):
-        return whole["number"]
+        return "0" if whole["number"] == "-0" else whole["number"]
     return text.lower() if text.lower() in ("true", "false") else text
 
 
@@ -142,7 +142,7 @@ def probabilities_of(rows: Rows, classes: Sequence[str], prediction: str) -> tup
 
     Further columns of numbers count as classes that the model knows but that do not occur, if the rows sum to 1 with
     them, and less closely without them; the column `prediction` never does. Raises InputError naming the first row with
-    a value that is no number of 0 or more, or whose values do not sum to 1; or if two columns have the same name.
+    a value that is not a number of 0 or more, or whose values do not sum to 1; or if two columns have the same name.
     """
     cells = pd.DataFrame([cells for _, cells in rows]).rename(columns=class_name)
     if len(twice := cells.columns[cells.columns.duplicated()]):

@@ -116,7 +116,7 @@ def put_in_order(order: Sequence[str], recorded: Sequence[str]) -> None:
 def _repro(
     place: Here | Slurm, runs: Mapping[str, Sequence[str]], received: Sequence[int], at_once: int | None = None
 ) -> None:
-    """Run `dvc repro` with each of these lists of arguments, by name; without `at_once` a single one, printing here.
+    """Run `dvc repro` with each of these lists of arguments, by name; without `at_once`, a single run that prints here.
 
     Raises typer.Exit with the exit code of the first that failed.
     """

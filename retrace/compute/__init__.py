@@ -1,1 +1,1 @@
-"""Devices, sharding, seeded generators, padding."""
+"""Devices, leases on GPUs, the launcher, sharding, seeded generators, padding."""

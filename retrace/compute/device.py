@@ -33,7 +33,7 @@ from retrace.core.settings import LARGEST_SEED, Precision, read_params
 
 Batch = TypeVar("Batch", bound="Examples")
 
-TIMEOUT = timedelta(seconds=45)  # with another process in an update
+TIMEOUT = timedelta(seconds=45)  # of waiting for another process in an update
 GONE = ("closed by peer", "reset by peer", "imed out")  # in gloo's messages about a process that ended or hangs
 
 CPU_OUT_OF_MEMORY = "DefaultCPUAllocator: can't allocate memory"  # in the RuntimeError that torch raises
@@ -135,8 +135,8 @@ class Device:
     def promptly(self) -> Iterator[None]:
         """A timeout of `TIMEOUT` for an update on CPUs, in which all processes have about as much to do.
 
-        Evaluations have the default, as one process may take longer there, or save files alone. So do compiled
-        models, and GPUs have NCCL's ten minutes, as both may start slowly.
+        Evaluations keep the default, as one process may take longer there, or save files alone. Compiled models keep
+        it too, and GPUs have NCCL's ten minutes, as both may start slowly.
         """
         is_short = self.processes > 1 and self.torch_device.type == "cpu" and not self.compiler
         if is_short:

@@ -99,7 +99,7 @@ def exit_cleanly(main: Callable[[], None]) -> None:
         if error.filename is None:  # safetensors raises it for every file that it cannot open
             _fail(f"{str(error).rpartition(': ')[2]}: no such file, or it cannot be read")
         _fail(f"{error.filename}: no such file or folder")
-    except OSError as error:  # one without a file, such as a broken connection, is not for here
+    except OSError as error:  # one without a file, such as a broken connection, is not handled here
         is_full = error.errno in FULL
         if error.filename is None and not is_full:
             raise

@@ -119,7 +119,7 @@ def guarded(name: str, inputs: Collection[Path], settings: Mapping[str, Any]) ->
 
 @contextmanager
 def handled(handler: Callable[[int, FrameType | None], object], signals: Collection[int] = STOPPING) -> Iterator[None]:
-    """Handle signals by a function in this context; nothing outside the main thread, the only one that gets signals."""
+    """Handle signals with a function in this context; does nothing outside the main thread, which alone gets them."""
     is_main = threading.current_thread() is threading.main_thread()
     before = {number: signal.signal(number, handler) for number in (signals if is_main else ())}
     try:
@@ -139,7 +139,7 @@ def _digest(inputs: Digests, code: Digests, settings: Mapping[str, Any]) -> str:
 def _require_undamaged(inputs: Digests) -> None:
     """Raise InputError for an input that is not as it was written, and make DVC look at it again.
 
-    DVC takes a file to be unchanged as long as its time and size are.
+    DVC assumes that a file is unchanged as long as its modification time and size are.
     """
     for sums in (Path(path) for path in inputs if Path(path).name == SUMS):
         wrong = damaged(sums.parent, inputs)

@@ -69,7 +69,7 @@ def problem(schema: Any, value: Any, error: Any) -> tuple[list[str], str]:
     """The path from a value to where pydantic found an error, and what is wrong there."""
     place: list[Any] = []
     for part in error["loc"]:
-        with suppress(LookupError, TypeError):  # parts that name one of several types are no steps
+        with suppress(LookupError, TypeError):  # a part that names one of several types leads nowhere
             value = value[part]
             place.append(part)
     steps = [f"[{part}]" if isinstance(part, int) else part for part in place]

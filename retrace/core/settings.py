@@ -55,7 +55,7 @@ class Section(BaseModel):
 class Params(Section):
     """What a stage reads. A field's name, or its alias, is the key as in dvc.yaml under `params:`.
 
-    Aliases are such as `pretrain.block_size`, `methods.${item.method}` and `data/params.yaml:sample`; `params.yaml:` is
+    Examples of aliases: `pretrain.block_size`, `methods.${item.method}`, `data/params.yaml:sample`; `params.yaml:` is
     the whole file.
     """
 
@@ -96,7 +96,7 @@ def read_params(folder: Path = Path()) -> dict[str, Any]:
 
 
 def with_data(params: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of both files; a key of params.yaml in data/params.yaml does not replace that of params.yaml."""
+    """The settings of both files; of data/params.yaml only the keys that belong there, so it overrides nothing."""
     return {**params, **{key: value for key, value in data.items() if key in DATA_KEYS}}
 
 
@@ -193,12 +193,12 @@ def require(holds: bool, field: str, value: object, allowed: str) -> None:
 
 
 def require_each_once(field: str, listed: Collection[object]) -> None:
-    """Raise such an error if something is listed twice."""
+    """Raise the same error if something is listed twice."""
     require(len(set(listed)) == len(listed), field, listed, "expected each once")
 
 
 def require_one_of(allowed: Collection[str], name: object, key: str, place: Path | str | None = None) -> None:
-    """Raise InputError unless the name given under a key is allowed; the settings' file, unless `place` is another."""
+    """Raise InputError unless the name under a key is allowed; it names the key's file, or `place` if that is given."""
     if name not in allowed:
         expected = f"one of {', '.join(allowed)}" if allowed else "none, as there are none"
         raise InputError(f"{place or file_of(key)}: {key}: {name!r} is not allowed; expected {expected}")
@@ -232,7 +232,7 @@ def constants_of(package: str, name: str) -> dict[str, Any]:
 
 def _validated(kind: Any, value: Any, key: str, file: Path, keys: Mapping[str, str] | None = None) -> Any:
     """The value as `kind`; `keys` gives the keys of a stage's fields, by their names in dvc.yaml."""
-    extra = None if isinstance(kind, type) and issubclass(kind, BaseModel) else "forbid"  # models have their own
+    extra = None if isinstance(kind, type) and issubclass(kind, BaseModel) else "forbid"  # models set it themselves
     try:  # as json, where pydantic's strict mode lets a list become a tuple and converts nothing else
         return TypeAdapter(kind).validate_json(json.dumps(value, default=str), strict=True, extra=extra)
     except ValidationError as error:

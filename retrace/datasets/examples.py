@@ -82,7 +82,7 @@ def read_examples(folder: Path, part: str) -> list[Example]:
 
 
 def read_task(folder: Path) -> TaskData:
-    """All of the task in `folder`."""
+    """The whole task in `folder`."""
     return TaskData(read_classes(folder), {part: read_examples(folder, part) for part in splits_of(folder)})
 
 

@@ -47,8 +47,8 @@ class Source:
 def new_source(name: str, params: SourceParams, inputs: Collection[Path] = ()) -> Iterator[Source]:
     """Yield the folders of a data source to fill, while guarding its inputs and settings; record the time taken.
 
-    They replace what was there one after another, and only if all were filled: DVC runs a stage again that was killed
-    in between. Raises InputError if `data` chooses another source, whose folders these are.
+    They replace what was there one after another, and only once all are filled. If the stage is killed in between, DVC
+    runs it again. Raises InputError if `data` chooses another source, whose folders these are.
     """
     if params.data != name:
         raise InputError(f"params.yaml: data: {params.data} is not allowed here; expected {name}")

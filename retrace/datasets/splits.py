@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_json, write_json
@@ -100,7 +98,7 @@ def shared_finding(shared: np.ndarray, what: str, part: str, training: str = "tr
 
 
 def given_away_finding(given: np.ndarray, shared: np.ndarray, what: str, part: str, how: str = INSIDE) -> list[str]:
-    """A line that says how many rows, (N,), bool, the training data gives away; no line if it has all of these."""
+    """A line that says how many rows, (N,), bool, the training data gives away; no line if it has all of these too."""
     if not (given & ~shared).any():
         return []
     return [f"{int(given.sum()):,} of {len(given):,} {what} of {part} {how}"]
@@ -119,7 +117,7 @@ def count_shared(keys: Mapping[str, Sequence[Hashable]], what: str) -> tuple[dic
 def count_overlaps(
     parts: Mapping[str, Sequence[Example]], what: str
 ) -> tuple[dict[str, int], dict[str, int], list[str]]:
-    """Of `count_shared`, and how many examples of each split but `train` have a first text that `train` gives away."""
+    """The counts of `count_shared`; how many first texts of each other split `train` gives away; and findings."""
     keys = {part: keys_of((example.text, example.pair) for example in examples) for part, examples in parts.items()}
     shared, findings = count_shared(keys, what)
     train, counts = keys.pop("train"), {}
@@ -199,6 +197,9 @@ def groups_of(texts: Sequence[Words]) -> list[int]:
     text of a group is part of a text of another group or of a LOOSE one, nor contains a text of LONG words that is not
     in its group.
     """
+    from scipy.sparse import coo_array  # here, as `retrace check` need not wait for them
+    from scipy.sparse.csgraph import connected_components
+
     numbers = {words: number for number, words in enumerate(dict.fromkeys(texts))}
     owners, ranges, lengths = phrase_index(list(numbers))
     changes = np.zeros(len(owners) + 1, dtype=np.int64)

@@ -76,7 +76,7 @@ def text_cell(where: str, cells: Mapping[str, Any], column: str) -> str:
 
 @contextmanager
 def copied(sources: Mapping[Path, Path]) -> Iterator[None]:
-    """Copy the user's files, `sources` giving the original of each copy; errors within name the original.
+    """Copy the user's files, `sources` giving the original of each copy; errors raised inside name the original.
 
     Raises FileNotFoundError if one is missing.
     """

@@ -25,7 +25,7 @@ from retrace.tokens.settings import SPECIAL, TokenizerSettings
 from retrace.tokens.tokenizer import Vocabulary
 
 FOLDER = Path(__file__).with_suffix("")
-HEADS: dict[str, Head] = {"classification": "classifier", "qa": "spans", "lm": "language_model"}  # as commands say it
+HEADS: dict[str, Head] = {"classification": "classifier", "qa": "spans", "lm": "language_model"}  # by name in commands
 
 
 @dataclass(frozen=True)

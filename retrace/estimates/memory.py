@@ -6,10 +6,11 @@ and the optimizer count too. The optimizer has its moments already, as in all up
 
 The formulas of a published study of parameter-efficient tuning are here for comparison, as it states them. Symbols: N
 parameters, v tokens in the vocabulary, d layers of size h and inner size h′, a heads, b examples of l tokens; N_ad
-parameters in adapters of width h_ad. All is float32, with AdamW's two moments. Estimates do not use them: they leave
-out embeddings, head, the norms' statistics and temporary tensors, take attention to keep its weights, which a fused
-kernel does not, and leave out what the gradient needs on its way through frozen layers to the lowest adapter: queries,
-keys and values, attention's weights and dropout masks, inputs of the norms and of the activation.
+parameters in adapters of width h_ad. Everything is float32, with AdamW's two moments. Estimates do not use the
+formulas, which leave out embeddings, head, the norms' statistics and temporary tensors, assume that attention keeps
+its weights, which a fused kernel does not, and leave out what the gradient needs on its way through frozen layers to
+the lowest adapter: queries, keys and values, attention's weights and dropout masks, inputs of the norms and of the
+activation.
 """
 
 import weakref
@@ -35,6 +36,7 @@ from retrace.core.errors import InputError
 from retrace.finetuning.method import Method, round_frozen
 from retrace.models.heads import Head, make_model, objective_of, set_dropout
 from retrace.models.language_model import LanguageModel, PairModel
+from retrace.objectives.language_modelling import masked_of
 from retrace.pretraining.settings import PretrainSettings
 from retrace.tasks.question_answering.extractive import SpanModel
 from retrace.training.optimizer import make_optimizers
@@ -168,9 +170,10 @@ class Load:
 def pretraining_needs(
     config: PreTrainedConfig, recipe: PretrainSettings, blocks: int, bf16: bool, attention: str
 ) -> Needs:
-    """The needs of pretraining on a device that gets so many blocks a step."""
-    share = recipe.mask_rate if objective_of(config) == "masked" else 1.0
-    load = Load(blocks, recipe.block_size, blocks * int(recipe.block_size * share), bf16, attention)
+    """The needs of pretraining on a device that gets `blocks` blocks a step."""
+    size = recipe.block_size
+    scored = masked_of(size, recipe.mask_rate) if objective_of(config) == "masked" else size
+    load = Load(blocks, size, blocks * scored, bf16, attention)
     return update_needs(pretraining_head(recipe), config, load, recipe.optimizer)
 
 

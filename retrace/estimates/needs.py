@@ -35,7 +35,7 @@ PRESETS = {
 }  # by repository of the hub
 FETCHED, TRAINED, STATES = 3, 2, 3  # copies: hub's cache, folder, DVC's; folder, DVC's; two kept, one being written
 PRETRAINING = "pretrain"
-PROMPT = 2  # tokens of a generated answer beside its words: the first and the last
+PROMPT = 2  # tokens of a generated answer besides its words: the first and the last
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,8 @@ class Planned:
 def require_room(params: Mapping[str, Any]) -> Iterator[str]:
     """What the runs need and what there is, line by line.
 
-    Raises InputError if there is clearly too little: less memory in all than one device needs, or half of the disk.
+    Raises InputError if there is clearly too little: less memory in total than one device needs, or less than half
+    of the disk space.
     """
     runs = list(_runs(params))
     unknown = [name or "model" for name, config in _configs(params).items() if config is None]
@@ -116,7 +117,7 @@ def config_of(params: Mapping[str, Any], name: str | None = None) -> PreTrainedC
     if isinstance(origin, PinnedFolder):
         return find_model(str(origin.path.resolve())).config  # absolute, as presets are found by name
     folder = CHECKPOINT if name is None else named_checkpoint(name)
-    if (folder / FACTS).is_file() and checkpoint_facts(folder)["from"] == str(origin):  # else it is another one's
+    if (folder / FACTS).is_file() and checkpoint_facts(folder)["from"] == str(origin):  # else it holds another one
         return read_config(folder)
     preset = PRESETS.get(origin.repository)
     return find_model(preset).config if preset else None

@@ -181,7 +181,7 @@ class ClassificationTask(ScoredTask):
         return cls(read_classes(folder), *(read_examples(folder, part) for part in splits), drawn=drawn)
 
     def fits(self, rows: pd.DataFrame) -> bool:
-        """Whether predictions are of these examples, by the right classes beside them."""
+        """Whether predictions are for these examples, judging by the right classes that are stored with them."""
         return np.array_equal(rows["label"], self._labels)
 
     def outcome(self, rows: pd.DataFrame) -> Classified:

@@ -124,7 +124,7 @@ def classified(rows: pd.DataFrame, labels: np.ndarray, classes: tuple[str, ...])
 
 
 def sum_to_one(probabilities: np.ndarray) -> np.ndarray:
-    """Which rows of (N, C) sum to 1, if for numbers rounded to two digits: (N,), bool."""
+    """Which rows of (N, C) sum to 1, as closely as numbers rounded to two digits can: (N,), bool."""
     allowed = min(HALF_A_DIGIT * probabilities.shape[1], MOST_ROUNDING) + FLOAT_ERROR
     return np.abs(probabilities.sum(axis=1) - 1) <= allowed
 
@@ -164,7 +164,7 @@ class Scoring:
         self.ends = {name: SCALES[scale].ends for name, scale in self.scales.items()}
 
     def of(self, names: Collection[str]) -> "Scoring":
-        """With those metrics only that give any of the figures."""
+        """The same with only those metrics that give any of the figures."""
         return Scoring([name for name, metric in self._metrics.items() if metric.FIGURES.keys() & names])
 
     def score(self, outcome: Any) -> dict[str, float]:
@@ -197,7 +197,7 @@ class Scoring:
         return self._optional("notes", outcome)
 
     def _optional(self, function: str, outcome: Any) -> dict[str, Any]:
-        """What that function of a metric gives, of all metrics that have it."""
+        """The results of an optional function, of all metrics that have it."""
         having = [getattr(metric, function) for metric in self._metrics.values() if hasattr(metric, function)]
         return {name: value for of in having for name, value in of(outcome).items()}
 
@@ -205,12 +205,12 @@ class Scoring:
 class ScoredTask:
     """The examples of a task, for scoring: those of its test split where that is given, else of dev.
 
-    A kind of task adds `fits`, whether a run's predictions are of these examples, `outcome`, the decisions in them,
-    `baselines`, the outcomes of these, and `breakdown`, what its report shows beside the figures.
+    A kind of task adds `fits`, whether a run's predictions are for these examples, `outcome`, the decisions in them,
+    `baselines`, the outcomes of these, and `breakdown`, what the report shows besides the figures.
     """
 
     headlines: ClassVar[tuple[str, ...]]  # the figures that methods are judged by, the most important first
-    given_how: str  # in words, of `given`
+    given_how: str  # what `given` means, in words
 
     def __init__(self, parts: Sequence[Sequence[Texts]], unit: str, given: Callable[..., np.ndarray]) -> None:
         """`parts` are the rows of train, dev and perhaps test; `unit` names the words that first texts have.

@@ -86,7 +86,7 @@ class QuestionAnsweringTask(ScoredTask):
         return cls(*(read_questions(questions_path(folder, part)) for part in splits))
 
     def fits(self, rows: pd.DataFrame) -> bool:
-        """Whether predictions are of these questions, by their ids."""
+        """Whether predictions are for these questions, judging by their ids."""
         return {*rows["id"]} == {question.id for question in self._questions}
 
     def outcome(self, rows: pd.DataFrame) -> Answered:

@@ -26,7 +26,7 @@ class TaskMetrics(Record):
     SPREAD: ClassVar[str] = "methods"
     baselines: dict[str, Figures]
     methods: dict[str, Figures]
-    flags: dict[str, dict[str, int]] = Field(default={})  # method or "data" → flag → how many seeds have it, of data 1
+    flags: dict[str, dict[str, int]] = Field(default={})  # method or "data" → flag → how many seeds have it; 1 for data
 
 
 class Metrics(Record):

@@ -13,7 +13,7 @@ KINDS = {"classification": "Classified", "question_answering": "Answered"}  # th
 
 
 def metric_names(outcome: str) -> list[str]:
-    """The metrics of an outcome's class. Their files are read, not imported, as that takes seconds."""
+    """The metrics of an outcome's class. Their files are read as text, as importing them takes seconds."""
     folder = Path(__file__).parent / "metrics"
     takes = f"def resampled(outcome: {outcome})"
     return sorted(path.stem for path in folder.glob("*.py") if takes in path.read_text(encoding="utf-8"))

@@ -1,1 +1,1 @@
-"""Your own files: as the data source and as further tasks, in several formats; tasks of the hub are checked alike."""
+"""Your own files: as the data source and as further tasks, in several formats; the hub's tasks pass the same checks."""

@@ -25,7 +25,7 @@ LITTLE, FOLD = 1 << 30, 100  # bytes that any file may unpack to; how many times
 def read_records(path: Path, file_format: str | None = None) -> Records:
     """Read a file row by row; the format is that of its suffix unless `file_format` names it.
 
-    Raises InputError if the format is unknown, the file is missing or, naming it, a row is malformed.
+    Raises InputError if the format is unknown or the file is missing, or naming the row that is malformed.
     """
     name = path.suffix.removeprefix(".").lower() if file_format is None else file_format
     if name not in FORMATS:

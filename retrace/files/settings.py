@@ -20,7 +20,7 @@ def _is_own(folder: str) -> bool:
 
 
 class TaskFiles(SplitSettings):
-    """A task in files; train, dev and test are their names. Of questions, in SQuAD's format, this is all."""
+    """A task in files; train, dev and test are their names. Questions, in SQuAD's format, need no further settings."""
 
     folder: str = Field(description="in data/own; of a further task also an absolute path")
     published: str | None = Field(

@@ -1,4 +1,4 @@
-"""Features of a frozen body, that is the part of its output that the head reads, computed once for all epochs.
+"""Features of a frozen body (the part of its output that the head reads), computed once for all epochs.
 
 As in the feature-based approach of Devlin et al. 2018, section 5.3, a frozen body has no dropout.
 """
@@ -28,7 +28,7 @@ Parts = Mapping[str, Sequence[Example]]
 
 @dataclass(frozen=True)
 class Prepared(Generic[Example]):
-    """The parts of the data as training reads them, and what the features of the training part took, if computed."""
+    """The parts of the data as training reads them; time and operations of the training part's features, if any."""
 
     parts: Parts[Example]
     seconds: float = 0.0

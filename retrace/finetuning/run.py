@@ -1,4 +1,4 @@
-"""One cell of the fine-tuning matrix, a task with a method and a seed: train, and write the predictions of every epoch.
+"""One cell of the fine-tuning grid, a task with a method and a seed: train, and write the predictions of every epoch.
 
 The weights of one epoch are kept, that of the lowest validation loss or the last, and its predictions are scored. Epoch
 0, before training, is never kept. A test set plays no part in this choice; it is predicted before training and with the
@@ -35,7 +35,7 @@ from retrace.training.loop import Epoch, Run, train
 from retrace.training.progress import Meter
 from retrace.training.throughput import Speed, write_run_record
 
-LENGTHS = 6  # for which a model is compiled
+LENGTHS = 6  # different lengths of input that a model is compiled for
 POOL = 100  # batches that are sorted by length together: 2% padding on SST-2; a larger pool is less random
 
 

@@ -94,6 +94,6 @@ def _without_tasks(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_room(key: str, given: int, least: int, holds: str) -> None:
-    """Raise InputError if the length under a key is below the `least`, which holds what inputs need."""
+    """Raise InputError if the length under a key is below `least`; `holds` says what has to fit into it."""
     if given < least:
         raise InputError(f"params.yaml: {key}: {given} is not allowed; expected at least {least}, to fit {holds}")

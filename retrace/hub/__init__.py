@@ -1,1 +1,1 @@
-"""The Hugging Face Hub: session, pinned repositories, data sets, upload."""
+"""The Hugging Face Hub: pinned repositories, checkpoints, data sets, upload."""

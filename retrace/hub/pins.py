@@ -33,7 +33,7 @@ class Pin:
     def parse(cls, text: str, place: str) -> "Pin":
         """The pin written as org/name@commit.
 
-        Raises InputError, beginning with `place`, if the text is no pin.
+        Raises InputError, beginning with `place`, if the text is not a pin.
         """
         if not PIN.fullmatch(text):
             raise InputError(f"{place}: {text!r} is not allowed; {PINNED}")

@@ -155,7 +155,7 @@ def fetch(pin: Pin, kind: Kind, patterns: Sequence[str]) -> Path:
         wrong = mismatches[0]
         raise InputError(
             f"{pin}: {wrong['path']} came with the {wrong['algorithm']} {wrong['actual']}, "
-            f"expected {wrong['expected']}; it was removed, run again to fetch it anew"
+            f"expected {wrong['expected']}; it was removed; run again to fetch it anew"
         )
     with suppress(OSError):  # a cache that others share may be read-only; then it is verified every time
         write_text(_stamp(folder, patterns), "")

@@ -1,7 +1,7 @@
 """Data sets of the hub in data/params.yaml.
 
-These are apart from the code that reads the data sets, so that settings are checked without importing the hub's client,
-which takes long.
+They are kept apart from the code that reads the data sets, so that settings can be checked without importing the hub's
+client, which takes long.
 """
 
 from typing import Annotated, Any, Literal

@@ -24,7 +24,8 @@ from retrace.tokens.blocks import cut_blocks
 from retrace.tokens.tokenizer import Vocabulary
 
 IGNORED = -100  # the label of positions without a target
-COUNTS = 16  # numbers of targets per batch for which a model is compiled
+ROUNDING = 1e-6  # 0.29 · 100 is 28.999… in binary
+COUNTS = 16  # different numbers of targets per batch that a model is compiled for
 
 
 class Inputs(NamedTuple):
@@ -155,7 +156,7 @@ def token_loss(model: Answers, part: Inputs) -> Tensor:
 def mean_loss(model: Answers, batches: Iterable[LabelledBatch], device: Device) -> tuple[float, int]:
     """The mean loss per target in nats, and the number of targets; processes share the batches.
 
-    Raises InputError if there are no targets, as the vocabulary has no word of the text.
+    Raises InputError if there are no targets, because the vocabulary has none of the text's words.
     """
     total, seen = torch.zeros((), dtype=torch.float64, device=device.torch_device), 0
     for batch, counts in device.share_batches(batches):
@@ -203,18 +204,23 @@ def sliding_batches(
 def mask_id(vocabulary: Vocabulary) -> int:
     """The id of the mask.
 
-    Raises InputError if the tokenizer has none, as those of causal models.
+    Raises InputError if the tokenizer has none, as those of causal models do not.
     """
     if vocabulary.mask is None:
         raise InputError("the tokenizer has no mask token, which masked language modelling needs")
     return vocabulary.mask
 
 
+def masked_of(tokens: int, rate: float) -> int:
+    """How many of a block's tokens are masked: at least one."""
+    return max(1, int(tokens * rate + ROUNDING))
+
+
 def mask_blocks(blocks: Tensor, masking: Masking, vocabulary: Vocabulary, generator: torch.Generator) -> LabelledBatch:
     """Mask a share of each block's tokens, except special ones: blocks (B, T) → ids and labels (B, T)."""
     special = torch.isin(blocks, torch.tensor(vocabulary.special))
     exact = (blocks != vocabulary.pad).sum(1).double() * masking.rate  # (B,)
-    counts = (exact + 1e-6).long().clamp(min=1)  # 0.29 · 100 is 28.999… in binary
+    counts = (exact + ROUNDING).long().clamp(min=1)
     chosen = _chosen(blocks, special, counts, masking, generator)
     labels = blocks.where(chosen, IGNORED)
     mask = mask_id(vocabulary)

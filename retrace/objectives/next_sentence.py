@@ -19,7 +19,7 @@ from torch.nn import functional
 from retrace.compute.device import Device
 from retrace.compute.tensors import mask_of, padded, rounded_up, seeded
 from retrace.core.errors import InputError
-from retrace.objectives.language_modelling import IGNORED, Inputs, LabelledBatch, Masking, mask_blocks
+from retrace.objectives.language_modelling import IGNORED, Inputs, LabelledBatch, Masking, mask_blocks, masked_of
 from retrace.tokens.blocks import find_documents
 from retrace.tokens.settings import SHORTEST_PAIR
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
@@ -27,7 +27,7 @@ from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 SPECIALS = 3  # [CLS] and two [SEP]
 SENTENCE_ENDS = (".", "!", "?")
 DRAWS = 6  # random numbers per pair
-WIDTHS = 4  # lengths for which a model is compiled
+WIDTHS = 4  # different lengths of input that a model is compiled for
 
 
 class PairInputs(NamedTuple):
@@ -72,7 +72,7 @@ class PairModelling:
         Raises InputError if the text has fewer than two documents.
         """
         self._stream, self._batch, self._masking = stream, batch_size, masking
-        self._masks = max(1, int(block * masking.rate))  # of a full pair
+        self._masks = masked_of(block, masking.rate)  # of a full pair
         self._seed, self._room = seed, block - SPECIALS
         self._vocabulary = Vocabulary.of(tokenizer)
         self._ends = [end for mark in SENTENCE_ENDS if (end := tokenizer.token_to_id(mark)) is not None]

@@ -33,8 +33,8 @@ UNITS = {
     "perplexity_per_word": Figure("perplexity", "lower"),
     "bits_per_byte": Figure("score", "lower"),
 }
-LIKELIHOOD = "log likelihood per token"  # of which a flag speaks, as more of it is better
-LANGUAGE_MODEL = "language model"  # what the flags are of, as those of tasks are of methods
+LIKELIHOOD = "log likelihood per token"  # what flags compare instead of perplexity, as more of it is better
+LANGUAGE_MODEL = "language model"  # who has the flags; those of tasks belong to methods
 CHUNK = 1 << 20  # tokens counted at a time, so that a stream is never all in memory
 
 
@@ -124,7 +124,7 @@ def figures_of(losses: Losses, sizes: Sizes, drawn: Figures | None = None) -> Pe
 def as_figure(name: str, nats: float) -> float | None:
     """A loss in nats as a figure; None if no token was scored, or if the figure is too large for a float.
 
-    A word of a text without spaces may cost more than 709 nats, and exp(710) is no float.
+    A word of a text without spaces may cost more than 709 nats, and exp(710) is too large for a float.
     """
     if math.isfinite(nats):
         with suppress(OverflowError):

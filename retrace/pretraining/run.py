@@ -20,7 +20,7 @@ from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, word_edges
 from retrace.training.loop import Epoch, Objective
 from retrace.training.progress import Meter
 
-MAX_LOSS = math.log(sys.float_info.max)  # nats; the perplexity of a larger loss is no float
+MAX_LOSS = math.log(sys.float_info.max)  # nats; the perplexity of a larger loss is too large for a float
 EVALUATION_RATE = 0.15  # share of tokens masked in validation, independent of training
 
 

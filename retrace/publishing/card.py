@@ -184,7 +184,7 @@ class Trained:
 
     @property
     def evaluated(self) -> Origin:
-        """The data of its figures."""
+        """The data that its figures were computed on."""
         return self._origin(self.cell.task if self.cell else "text")
 
     def _data_of(self, name: str) -> Path:
@@ -225,7 +225,7 @@ class Trained:
 
     @property
     def task_settings(self) -> FineTuneSettings | None:
-        """The settings of the cell's task; None of the pretrained model."""
+        """The settings of the cell's task; None for the pretrained model."""
         if self.cell is None:
             return None
         is_read = build(Grid, self.params, "finetune").kind_of(self.cell.task) == "question_answering"
@@ -235,7 +235,7 @@ class Trained:
     def scored(self) -> list[tuple[TaskDetails, MethodDetails, SeedDetails]]:
         """The figures of the cell's task, method and seed: on the test set, if there is one, and on validation.
 
-        None of the pretrained model. Raises InputError if it was not scored.
+        Empty for the pretrained model. Raises InputError if the cell was not scored.
         """
         if self.cell is None:
             return []

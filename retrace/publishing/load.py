@@ -77,7 +77,7 @@ def read_description(path: Path) -> tuple[Tuning, str | None]:
 
 
 def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
-    """How a cell of the matrix was tuned.
+    """How a cell of the grid was tuned.
 
     Raises InputError if params.yaml does not list it.
     """

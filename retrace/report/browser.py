@@ -45,8 +45,8 @@ class Opinion:
     said: Sequence[str]  # by the first seed: class names, or answers, "" for none
     scores: Sequence[Sequence[float]]  # of every seed: F1 of answers, 1 or 0 of classes
     # By the first seed: the confidence, or the answer's score less that of none, NaN for a model that never abstains.
-    sure: Sequence[float] | None = None  # None of a baseline
-    starts: Sequence[int] = ()  # of the first seed's answers in their passages, -1 of one that is no part of it
+    sure: Sequence[float] | None = None  # None for a baseline
+    starts: Sequence[int] = ()  # of the first seed's answers in their passages, -1 for one that is not in it
 
 
 @dataclass(frozen=True)

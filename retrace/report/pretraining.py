@@ -24,7 +24,7 @@ ABSENT = "–: too large for a float (per word, in a text without spaces), or no
 NOTE = "Perplexity per token (log scale, so linear in loss) by tokens seen. Dots: validation after each epoch."
 UNIGRAM = " Dashed: a unigram model, which knows only token frequencies."
 LINE = " Line: training, where the masking rate may be higher."
-LARGE = 1e9  # from which figures are in scientific notation
+LARGE = 1e9  # figures from here on are in scientific notation
 TOLD_APART = 0.52  # least next-sentence accuracy without a warning; chance is 0.5
 MOST_POINTS = 200  # of the training curve
 

@@ -152,9 +152,10 @@ class Task:
         return method == self.methods[0] or self.is_tie(method)
 
     def against(self, method: str, baseline: str) -> Literal["above", "not above", "uncertain"]:
-        """How a method stands to a baseline on the same examples.
+        """Whether a method is above a baseline on the same examples.
 
-        Above: so is the 95% interval of the difference. Not above: not even its score is. Uncertain: only its score is.
+        Above: the whole 95% interval of the difference is. Not above: not even the score is. Uncertain: the score is,
+        but not the interval.
         """
         details = self.details.methods[method]
         ends = details.ahead.get(baseline)
@@ -174,7 +175,7 @@ class Task:
 def read_tasks(details: Details, params: Mapping[str, Any], with_curves: bool = True) -> list[Task]:
     """The tasks of scores.json, each test set after the validation set that chose its epoch."""
     grid = build(Grid, params, "finetune")
-    scored = [method for of in details.tasks.values() for method in of.methods]  # delisted ones where out of date
+    scored = [method for of in details.tasks.values() for method in of.methods]  # also delisted ones
     places = {method: place for place, method in enumerate(dict.fromkeys([*grid.every_method, *scored]))}
     tasks = []
     for name, found in details.tasks.items():
@@ -226,12 +227,12 @@ def read_curve(name: str) -> pd.DataFrame:
 
 
 def curve_of(values: Any) -> Curve:
-    """The values that are known of a pandas series, by its index."""
+    """The known values of a pandas series, each after its index."""
     known = values.dropna()
     return list(zip(known.index, known, strict=True))
 
 
 def thinned(curve: Curve, most: int) -> Curve:
-    """At most so many points, each the mean of neighbours."""
+    """At most `most` points, each the mean of neighbours."""
     step = -(-len(curve) // most) or 1
     return [tuple(np.mean(curve[i : i + step], axis=0)) for i in range(0, len(curve), step)]

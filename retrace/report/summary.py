@@ -53,7 +53,7 @@ MEANINGS = {
 
 
 def verdict(tasks: Sequence[Task], perplexity: PerplexityReport | None, shares: Mapping[str, float]) -> list[str]:
-    """The worth of pretraining, the cost of the best cheap method, the perplexity, and who is not above the baselines.
+    """What pretraining is worth, what the best cheap method costs, the perplexity, and who does not beat the baselines.
 
     `shares` are the percentages of weights that methods train. A rule that does not apply, for instance because a
     method was not run, says nothing.
@@ -133,7 +133,7 @@ def _baselines(tasks: Sequence[Task]) -> str:
 
 
 def _at_baselines(task: Task, standing: str) -> list[str]:
-    """The methods that stand so to some baselines, grouped by these baselines."""
+    """The methods that have this standing against some baselines, grouped by these baselines."""
     found: dict[str, list[str]] = {}
     for method in task.methods:
         of = [baseline_name(name) for name in task.baselines if task.against(method, name) == standing]
@@ -268,7 +268,7 @@ class Standing(NamedTuple):
 
     name: str  # as readers see it
     score: Score
-    method: str | None  # None of a baseline
+    method: str | None  # None for a baseline
 
 
 def _standings(task: Task) -> list[Standing]:
@@ -353,7 +353,7 @@ def _trained(percent: float | None) -> str:
 
 
 def _columns(task: Task) -> dict[tuple[str, str | None], list[str | Cell]]:
-    """Score, interval and standard deviation over seeds, by name and method (None of a baseline)."""
+    """Score, interval and standard deviation over seeds, by name and method (None for a baseline)."""
     rows, found = _standings(task), dict[tuple[str, str | None], list[str | Cell]]()
     steps = _steps(rows)
     for name, score, method in rows:

@@ -98,7 +98,7 @@ def on_base_tokens(
 
 
 def _paired(unit: str, factor: float, both: tuple[Measured, Measured], params: EvaluateParams) -> Difference | None:
-    """The difference of perplexities, exp of `factor` times the loss per unit, on the same documents; None of one."""
+    """The difference of perplexities, exp of `factor` times the loss per unit, on the same documents; None for one."""
     settings, count = params.metrics, min(int((losses.scored > 0).sum()) for losses, _ in both)
     figures = {str(place): resampled(*of) for place, of in enumerate(both)}
     drawn = resample(figures, len(both[0][0].sums), settings.bootstrap_samples, settings.seed)

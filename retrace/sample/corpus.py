@@ -51,18 +51,18 @@ class SampleSettings(Section):
     """The size of the embedded corpus."""
 
     seed: int = Field(default=1, description="seed of the corpus")
-    articles: int = Field(default=5600, ge=72, description="in the training encyclopedia")
+    articles: int = Field(default=5600, ge=72, description="about how many, in the training encyclopedia")
     reviews: int = Field(default=7000, ge=2, description="labelled sentences for training")
     questioned: int = Field(default=1200, ge=1, description="training articles with questions, four each")
     held_out_articles: int = Field(
-        default=224, ge=24, description="in the validation encyclopedia, and as many in the test one"
+        default=224, ge=24, description="about how many, in the validation encyclopedia, and as many in the test one"
     )
     held_out_reviews: int = Field(default=800, ge=2, description="labelled sentences for validation")
 
     @model_validator(mode="after")
     def _enough_articles_and_names(self) -> Self:
-        allowed = f"expected at most articles ({self.articles})"
-        require(self.questioned <= self.articles, "questioned", self.questioned, allowed)
+        made = sum(self.worlds["train"].values())
+        require(self.questioned <= made, "questioned", self.questioned, f"expected at most articles ({made})")
         rivers = sum(size["rivers"] for size in self.worlds.values())
         allowed = f"with held_out_articles it takes {rivers:,} rivers, and there are names for {RIVER_NAMES:,}"
         require(rivers <= RIVER_NAMES, "articles", self.articles, allowed)

@@ -84,7 +84,7 @@ def sizes_of(shares: Mapping[str, int], times: float) -> dict[str, int]:
 def build_world(rng: random.Random, names: NameMaker, size: Mapping[str, int]) -> list[Entity]:
     """Draw `size` entities of each kind, people first; all randomness but that of names comes from `rng`.
 
-    One part of the corpus (training, validation or test) is on them; parts share no name.
+    One part of the corpus (training, validation or test) is about them; parts share no name.
     """
     towns = [names.town() for _ in range(size["towns"])]
     rivers = [names.river() for _ in range(size["rivers"])]

@@ -44,7 +44,7 @@ class Figure:
 
 
 Legend = dict[str, Figure]  # by key
-CURVES: Legend = {  # columns of learning curves, beside the metrics that are computed after every epoch
+CURVES: Legend = {  # columns of learning curves, besides the metrics that are computed after every epoch
     "training_loss": Figure("loss", "lower", "training loss"),
     "validation_loss": Figure("loss", "lower", "validation loss"),
     "perplexity": Figure("perplexity", "lower", "perplexity"),

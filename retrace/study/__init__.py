@@ -1,1 +1,1 @@
-"""Published figures beside measured ones."""
+"""Published figures and how Retrace's compare with them; records of fixed budgets."""

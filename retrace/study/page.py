@@ -149,7 +149,7 @@ def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Repo
 
 
 def further_curves(task: Task) -> Iterator[Panels]:
-    """Curves that published reports plot, beside the headline's and the losses that are in the task's section."""
+    """Curves that published reports plot, besides the headline's and the losses, which are in the task's section."""
     for key in PLOTTED:
         if key != task.headline:
             yield from learning(task, key, f"{task.title}: {key.replace('_', ' ')}")

@@ -51,7 +51,7 @@ class RunOrigin(Record):
 
 @dataclass(frozen=True)
 class Attempt:
-    """An experiment beside a run."""
+    """An experiment that was made on the way to a run."""
 
     idea: str
     figure: str  # its result, with the unit
@@ -240,7 +240,7 @@ def _read_origin(study: str, command: str, folder: Path) -> RunOrigin:
 
 
 def add_entry(path: Path, entry: Entry) -> None:
-    """Append it to a file, whose comments and form are kept.
+    """Append an entry to a file, keeping its comments and form.
 
     Raises InputError if the file has a run of this commit.
     """

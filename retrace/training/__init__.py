@@ -1,1 +1,1 @@
-"""The training loop, its optimizers, checkpoints, progress and signals."""
+"""The training loop, optimizers, checkpoints, throughput and FLOPs, progress."""

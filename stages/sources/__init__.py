@@ -1,0 +1,1 @@
+"""The data sources, and the checkpoints that models start from: a stage each."""

@@ -138,6 +138,6 @@ def test_wrong_bytes_of_equal_files_are_fetched_anew(hub: LocalHub, tmp_path: Pa
     """The client keeps equal files once, so that the second has nothing left to remove."""
     pin = f"org/twins@{hub.add('dataset', 'org/twins', {'train.csv': TRAIN, 'test.csv': TRAIN})}"
     hub.fail(r"\.csv", 1, WrongBytes())
-    with pytest.raises(AssertionError, match="it was removed, run again to fetch it anew"):
+    with pytest.raises(AssertionError, match="it was removed; run again to fetch it anew"):
         run_client(hub, tmp_path / "home", _read, {pin: "default"}, None)
     assert run_client(hub, tmp_path / "home", _read, {pin: "default"}, None)[pin][0] == ROWS

@@ -76,7 +76,7 @@ def test_of_wrong_bytes_nothing_is_left(user: Project, hub: LocalHub) -> None:
     hub.fail("/storage/", 1, WrongBytes())
     line = _fetch(user, code=2)
     assert "came with the sha256" in line
-    assert "it was removed, run again to fetch it anew" in line
+    assert "it was removed; run again to fetch it anew" in line
     assert not (user.folder / "data/model").exists()
     _fetch(user)
     fetched = (user.folder / "data/model/model.safetensors").read_bytes()

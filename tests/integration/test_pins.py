@@ -25,7 +25,7 @@ def _read_datasets(hubs: list[dict[str, Any]], folder: str) -> list[dict[str, An
     from retrace.core.paths import CARD
     from retrace.datasets.source import Source
     from retrace.hub.settings import HubClassificationParams, HubParams
-    from retrace.hub.source import write_source
+    from stages.sources.hub import write_source
     from stages.sources.hub_classification import read_hub_task
 
     found = []

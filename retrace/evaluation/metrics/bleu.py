@@ -1,8 +1,8 @@
 """BLEU (Papineni et al. 2002) of all answers together against several right ones, by sacrebleu.
 
-Of the questions that have an answer. With sacrebleu's defaults: words by mteval's 13a tokenizer, case kept, n-grams of
-one to four words; for orders without a match counts of 1/2, 1/4 and so on. BLEU and its precisions are percentages, as
-in sacrebleu; lengths are in words, and the reference length is that of the closest right answer.
+Only questions that have an answer count. The settings are sacrebleu's defaults: words by mteval's 13a tokenizer, case
+kept, n-grams of one to four words; for orders without a match, counts of 1/2, 1/4 and so on. BLEU and its precisions
+are percentages, as in sacrebleu; lengths are in words, and the reference length is that of the closest right answer.
 
 `bleu_sentence` is the mean of each answer's own BLEU, as by nltk's sentence_bleu with its defaults, on the same words
 and not smoothed: if no n-gram of some length matches, or the answer is too short to have one, its precision is the
@@ -39,7 +39,7 @@ _BLEU = BLEU(effective_order=True)  # for counts of single answers, which the ef
 
 
 def score(outcome: Answered) -> dict[str, float]:
-    """Of all answerable questions; no figure if there are none."""
+    """The figures of all answerable questions together; empty if there are none."""
     if not outcome.answerable.any():
         return {}
     every_count = _counts(outcome)

@@ -30,7 +30,7 @@ def score(outcome: Classified) -> dict[str, float]:
 
 
 def resampled(outcome: Classified) -> Resampled:
-    """Nothing."""
+    """No figures, as resamples are biased."""
     return lambda _: {}
 
 

@@ -1,6 +1,6 @@
 """F1: the harmonic mean of precision and recall.
 
-Of the second of two classes, and as macro, micro and weighted mean.
+Given for the second of two classes, and as macro, micro and weighted mean.
 """
 
 from functools import partial

@@ -11,7 +11,7 @@ FIGURES = {"matthews": Figure("correlation", "higher", "Matthews correlation")}
 
 
 def examples(outcome: Classified) -> dict[str, int]:
-    """Of two classes the examples of the rarer one, by which the figure varies."""
+    """With two classes, the number of examples of the rarer one, which decides how much the figure varies."""
     return {"matthews": int(np.bincount(outcome.labels, minlength=2).min())} if len(outcome.classes) == 2 else {}
 
 

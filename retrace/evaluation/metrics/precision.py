@@ -1,6 +1,6 @@
 """Precision: the share of a class's predictions that are right.
 
-Of the second of two classes, and as macro, micro and weighted mean.
+Given for the second of two classes, and as macro, micro and weighted mean.
 """
 
 from functools import partial

@@ -1,6 +1,6 @@
 """Recall: the share of a class's examples that are found.
 
-Of the second of two classes, and as macro, micro and weighted mean.
+Given for the second of two classes, and as macro, micro and weighted mean.
 """
 
 from functools import partial

@@ -1,7 +1,7 @@
 """Area under the receiver operating characteristic (Hanley and McNeil 1982; Fawcett 2006 for several classes).
 
-The chance that an example of a class gets a higher probability of that class than an example of another class. Of two
-classes it is that of the second, of more the plain mean of each against the rest. Absent if a model gives no
+The chance that an example of a class gets a higher probability of that class than an example of another class. For two
+classes it is that of the second; for more, the plain mean of each class against the rest. Absent if a model gives no
 probabilities or the data lacks a class.
 """
 
@@ -25,7 +25,7 @@ def score(outcome: Classified) -> dict[str, float]:
 
 
 def examples(outcome: Classified) -> dict[str, int]:
-    """Of two classes the examples of the rarer one, by which the area varies."""
+    """With two classes, the number of examples of the rarer one, which decides how much the area varies."""
     return {"roc_auc": int(np.bincount(outcome.labels, minlength=2).min())} if len(outcome.classes) == 2 else {}
 
 

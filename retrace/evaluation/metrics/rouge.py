@@ -1,6 +1,6 @@
 """ROUGE-1, ROUGE-2, ROUGE-L and ROUGE-Lsum (Lin 2004), F-measures, by Google's rouge-score.
 
-Of the questions that have an answer; of several right answers the best match counts, for each of the four separately.
+Only questions that have an answer count; if several are right, the best match does, for each of the four separately.
 Words are not stemmed, as in Hugging Face's `evaluate`. Fractions.
 """
 

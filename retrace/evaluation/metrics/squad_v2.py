@@ -31,7 +31,7 @@ for _name, _called in ("exact_match", "exact match"), ("f1", "F1"):
     FIGURES[f"best_{_name}"] = Figure("percentage", "higher", f"{_called} at its best threshold")
     FIGURES[f"best_{_name}_thresh"] = Figure("score", "neither", f"{_called}'s best threshold")
 
-POINTS = 61  # of the curve by threshold, beside its ends and 0
+POINTS = 61  # of the curve by threshold, besides its ends and 0
 _ARTICLES = re.compile(r"\b(a|an|the)\b", re.UNICODE)
 _PUNCTUATION = set(string.punctuation)
 
@@ -40,7 +40,7 @@ def score(outcome: Answered) -> dict[str, float]:
     """Percentages, and `total`, the number of questions.
 
     HasAns_ and NoAns_ figures are present where there are questions of that kind, best_ ones where
-    `no_answer` is given; their thresholds are on its scale. No question, no figure.
+    `no_answer` is given; their thresholds are on its scale. Without questions there is no figure.
     """
     values = _decided(outcome)
     figures: dict[str, float] = {}
@@ -175,7 +175,7 @@ def _compared(golds: Sequence[tuple[str, ...]], answers: Sequence[str]) -> dict[
 
 
 def _decided(outcome: Answered) -> dict[str, np.ndarray]:
-    """The same, with abstentions: as in the script, one is wrong where there is an answer, whatever that is."""
+    """The same, with abstentions: as in the script, abstaining is wrong where there is an answer, even an empty one."""
     values = _compared(outcome.golds, outcome.answers)
     if outcome.abstained is None:
         return values

@@ -64,7 +64,7 @@ class Generator(LanguageModel):
 
 QUESTION, ANSWER = "Question:", "Answer:"
 IGNORED = -100  # the label of positions without a loss
-COUNTS = 4  # numbers of labels per batch for which a model is compiled
+COUNTS = 4  # different numbers of labels per batch that a model is compiled for
 
 
 @dataclass(frozen=True)
@@ -215,5 +215,5 @@ def chosen_window(windows: Sequence[Window], holding: bool) -> Window:
 
 def _words_in_common(window: Window) -> int:
     spans = window.spans[window.passage]
-    part = window.question.context[spans[:, 0].min(initial=0) : spans[:, 1].max(initial=0)]
+    part = window.question.context[int(spans[0, 0]) : int(spans[-1, 1])] if len(spans) else ""
     return len(set(split_words(window.question.text)[0]) & set(split_words(part)[0]))

@@ -174,7 +174,13 @@ def test_the_area_is_that_of_the_numbers_in_the_file() -> None:
     assert done.err == ""
 
 
-SAME = {"0 1 1": "0.0 1.0 0.0", "0.0 1.0 1.0": "0 1 0", "+1 -1 -1": "1.0 -1 1", "True False False": "true FALSE 1"}
+SAME = {
+    "0 1 1": "0.0 1.0 0.0",
+    "0.0 1.0 1.0": "0 1 0",
+    "+1 -1 -1": "1.0 -1 1",
+    "True False False": "true FALSE 1",
+    "0 1 1 ": "-0.0 1.0 0.0",
+}
 
 
 @pytest.mark.parametrize(("gold", "given"), SAME.items())

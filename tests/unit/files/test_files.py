@@ -12,7 +12,7 @@ from retrace.datasets.source import Source
 from retrace.datasets.text import Table
 from retrace.files.settings import FilesSettings
 from retrace.hub.settings import HubSentences
-from retrace.hub.source import sentences_of
+from stages.sources.hub import sentences_of
 
 HUB = HubSentences(repository=f"org/name@{'0' * 40}")
 TASKS = {name: {"folder": f"data/own/{name}", "train": "train", "dev": "dev"} for name in ("sst2", "squad")}

@@ -13,7 +13,7 @@ from retrace.core.errors import InputError
 from retrace.datasets.text import read_documents, text_path
 from retrace.hub.datasets import INFO, licence, open_split
 from retrace.hub.settings import HubDataset, HubText
-from retrace.hub.source import write_running_text
+from stages.sources.hub import write_running_text
 
 COMMIT = "0123456789" * 4
 SOURCE = HubDataset(repository=f"org/name@{COMMIT}", config="small")

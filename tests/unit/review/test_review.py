@@ -316,7 +316,8 @@ def test_a_pseudo_perplexity_of_other_passages_is_not_compared(repository: Repos
     repository.commit(perplexity=lose(1.8, 20.0))
     repository.write(perplexity=lose(2.4, 25.0))
     masked, pseudo = _found(code=1)[1].changes
-    assert masked.counts and "tokens are others" not in masked.why
+    assert masked.counts
+    assert "tokens are others" not in masked.why
     assert (pseudo.counts, pseudo.why) == (False, "not compared: the passages differ")
 
 
@@ -356,7 +357,8 @@ def test_what_only_one_has_is_named_and_no_flag_is_resolved_by_it(repository: Re
     fewer = {"sst2": {"baselines": METRICS["sst2"]["baselines"], "full": {"accuracy": ACCURACY["accuracy"]}}}
     repository.write(fewer)
     said, found = _found()
-    assert said.startswith("no change: all ") and said.endswith(" figures that both have are the same")
+    assert said.startswith("no change: all ")
+    assert said.endswith(" figures that both have are the same")
     assert found.notes == [f"gone: {', '.join(f'sst2 full {name}' for name in sorted(ACCURACY) if name != 'accuracy')}"
                            ", sst2 scratch"]  # fmt: skip
     assert found.flags == []

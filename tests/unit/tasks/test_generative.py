@@ -99,6 +99,14 @@ def test_long_passages_are_cut_to_what_fits(tmp_path: Path, max_length: int) -> 
     assert "founded" in founded
 
 
+def test_words_before_a_window_do_not_count(tmp_path: Path) -> None:
+    """The last window has one word of the question, the first one all others."""
+    context = " ".join([GUILD, *["Although the ale was stale, the hall was full."] * 3, RIVER])
+    task = _task(tmp_path, {"guild weavers founded thorndel?": ""}, context, max_length=44, doc_stride=4)
+    (example,) = task.examples("dev")
+    assert "weavers" in _part(example)
+
+
 def _part(example: Any) -> str:
     spans = example.window.spans[example.window.passage]
     return example.window.question.context[spans[0, 0] : spans[-1, 1]]
