@@ -8,11 +8,12 @@ original text, with an interval for the choice of documents.
     python -m stages.perplexity_eval
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from retrace.compute.device import named_out_of_memory, open_device
+from retrace.compute.device import Device, named_out_of_memory, open_device
 from retrace.compute.sharding import to_device
 from retrace.core.errors import InputError, exit_cleanly
 from retrace.core.files import STEADY_DIGITS, rounded, write_json
@@ -20,7 +21,7 @@ from retrace.core.guard import guarded
 from retrace.core.paths import PRETRAINED, TEXT, TOKENS
 from retrace.core.records import timed
 from retrace.datasets.text import read_documents, text_path
-from retrace.models.language_model import read_language_model
+from retrace.models.language_model import LanguageModel, read_language_model
 from retrace.objectives.language_modelling import masked_batches, sliding_batches
 from retrace.perplexity import measures
 from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
@@ -33,8 +34,7 @@ PARTS = ("valid", "test")
 
 def main() -> None:
     params = PerplexityParams.read()
-    settings, block = params.perplexity, params.block_size
-    device = open_device(settings.seed, params.precision)
+    device = open_device(params.perplexity.seed, params.precision)
     with (
         guarded(f"perplexity-{device.rank}", [TEXT, TOKENS, PRETRAINED], params.settings),
         timed("perplexity-eval", device.is_main),
@@ -42,26 +42,16 @@ def main() -> None:
     ):
         tokenizer = load_tokenizer(PRETRAINED)
         vocabulary = Vocabulary.of(tokenizer)
-        model = to_device(read_language_model(PRETRAINED, settings.seed, device.attention), device).eval()
+        model = to_device(read_language_model(PRETRAINED, params.perplexity.seed, device.attention), device).eval()
         train = open_stream(TOKENS / "train.npy")
         splits, every = {}, {}
         for part in PARTS:
-            text = text_path(TEXT, part)
-            stream, lengths, sizes = held_out(TOKENS / f"{part}.npy", text, tokenizer)
-            if model.objective == "causal":
-                batches = sliding_batches(stream, block, min(settings.stride, block), vocabulary)
-            else:
-                batches = masked_batches(stream, block, settings.mask_rate, vocabulary)
-            measured = {model.objective: (document_losses(model, batches, lengths, device), sizes)}
-            if model.objective == "masked":
-                count = settings.pseudo_passages
-                passages = sample_passages(read_documents(text), tokenizer, count, block, settings.seed)
-                measured["pseudo"] = pseudo_losses(model, passages, vocabulary, device)
-            every[part] = measured
+            text = held_out(TOKENS / f"{part}.npy", text_path(TEXT, part), tokenizer)
+            every[part] = measure(model, text, tokenizer, params, device)
             if device.is_main:
-                unigram = measures.unigram_losses(train, stream, lengths, vocabulary.size, vocabulary.special)
+                unigram = measures.unigram_losses(train, text.stream, text.lengths, vocabulary.size, vocabulary.special)
                 samples, seed = params.bootstrap_samples, params.bootstrap_seed
-                splits[part] = measures.with_intervals(measured, (unigram, sizes), samples, seed)
+                splits[part] = measures.with_intervals(every[part], (unigram, text.sizes), samples, seed)
                 found = {name: of.perplexity_per_token for name, of in splits[part].measures.items()}
                 print(f"{part}: " + "  ".join(f"{name} {of:.2f}" for name, of in found.items() if of is not None))
         if device.is_main:
@@ -71,8 +61,18 @@ def main() -> None:
             write_json(measures.PERPLEXITY, rounded(report.headlines.to_json()))  # last, as git tracks it
 
 
-def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> tuple[np.ndarray, np.ndarray, measures.Sizes]:
-    """A token stream, the number of tokens of each of its documents, (D,), and their sizes.
+@dataclass(frozen=True)
+class HeldOut:
+    """A text and its tokens."""
+
+    text: Path
+    stream: np.ndarray
+    lengths: np.ndarray  # (D,), the number of tokens of each document
+    sizes: measures.Sizes
+
+
+def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> HeldOut:
+    """A text with its token stream.
 
     Raises InputError if the stream was not made from the text.
     """
@@ -80,7 +80,24 @@ def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> tuple[np.
     lengths, sizes = sizes_of(read_documents(text), tokenizer)
     if lengths.sum() != len(stream):
         raise InputError(f"{tokens}: these are not the tokens of {text}; run tokenize again")
-    return stream, lengths, sizes
+    return HeldOut(text, stream, lengths, sizes)
+
+
+def measure(
+    model: LanguageModel, of: HeldOut, tokenizer: SubwordTokenizer, params: PerplexityParams, device: Device
+) -> dict[str, measures.Measured]:
+    """The model's losses on the text: causal, or masked and pseudo."""
+    settings, block, vocabulary = params.perplexity, params.block_size, Vocabulary.of(tokenizer)
+    if model.objective == "causal":
+        batches = sliding_batches(of.stream, block, min(settings.stride, block), vocabulary)
+        return {"causal": (document_losses(model, batches, of.lengths, device), of.sizes)}
+    batches = masked_batches(of.stream, block, settings.mask_rate, vocabulary)
+    documents = read_documents(of.text)
+    passages = sample_passages(documents, tokenizer, settings.pseudo_passages, block, settings.seed)
+    return {
+        "masked": (document_losses(model, batches, of.lengths, device), of.sizes),
+        "pseudo": pseudo_losses(model, passages, vocabulary, device),
+    }
 
 
 if __name__ == "__main__":

@@ -27,10 +27,10 @@ from retrace.results.predictions import BASELINES
 
 
 def main() -> None:
-    read = runs.ReportParams.read()
-    params = read.params
+    settings = runs.ReportParams.read()
+    params = settings.params
     inputs = [TEXT, TASKS, QUESTIONS, PREDICTIONS, PRETRAINED, DETAILS, PERPLEXITY_DETAILS, BASELINES]
-    with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs", SOURCES], read.settings):
+    with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs", SOURCES], settings.settings):
         details, perplexity = Details.read(DETAILS), PerplexityReport.read(PERPLEXITY_DETAILS)
         tasks, records = read_tasks(details, params), runs.read_runs(params)
         stages = runs.read_stages(SOURCES) | runs.read_stages()
@@ -44,7 +44,7 @@ def main() -> None:
             runs.time_fold(records, stages, params),
             runs.data_fold(params),
             *runs.models_folds({"": (checkpoint_facts(PRETRAINED), counts)}, records),
-            runs.settings_fold(params | {params["data"]: read.source}),
+            runs.settings_fold(params | {params["data"]: settings.source}),
             runs.origin_fold(origins, digests),
         ]
         sections = [

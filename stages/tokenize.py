@@ -16,7 +16,7 @@ from retrace.core.paths import CHECKPOINT, DATA, TOKENIZER, TOKENS, given_checkp
 from retrace.core.records import timed
 from retrace.datasets.examples import read_examples
 from retrace.datasets.source import Source
-from retrace.datasets.splits import longest
+from retrace.datasets.splits import maximal_texts
 from retrace.datasets.squad import read_questions
 from retrace.datasets.text import PARTS, read_documents, text_path
 from retrace.tokens.blocks import write_stream
@@ -63,7 +63,7 @@ def training_texts(settings: TokenizerSettings) -> Iterator[Iterable[str]]:
     if "squad" in settings.train_on:
         yield dict.fromkeys(question.context for question in read_questions(questions_path(SOURCE.squad, "train")))
     if "sst2" in settings.train_on:
-        yield longest(sentence.text for sentence in read_examples(SOURCE.sst2, "train"))
+        yield maximal_texts(sentence.text for sentence in read_examples(SOURCE.sst2, "train"))
 
 
 if __name__ == "__main__":

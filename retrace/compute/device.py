@@ -132,7 +132,7 @@ class Device:
             ) from error
 
     @contextmanager
-    def promptly(self) -> Iterator[None]:
+    def short_timeout(self) -> Iterator[None]:
         """A timeout of `TIMEOUT` for an update on CPUs, in which all processes have about as much to do.
 
         Evaluations keep the default, as one process may take longer there, or save files alone. Compiled models keep

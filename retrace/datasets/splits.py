@@ -58,7 +58,7 @@ def keys_of(rows: Iterable[tuple[str, str | None]]) -> list[Key]:
     return [(words[first], None if second is None else words[second]) for first, second in found]
 
 
-def longest(texts: Iterable[str]) -> list[str]:
+def maximal_texts(texts: Iterable[str]) -> list[str]:
     """The texts that are part of no other, word for word, each once and in their order; none without words."""
     found = {words_of(text): text for text in texts}
     _, ranges, _ = phrase_index(list(found))

@@ -76,7 +76,7 @@ def freeze_pretrained(model: PreTrainedModel, head: Head) -> None:
         weight.requires_grad_("lora_" in name or is_new)
 
 
-def is_part(model: nn.Module) -> bool:
+def has_frozen(model: nn.Module) -> bool:
     """Whether some weights are frozen."""
     return not all(weight.requires_grad for weight in model.parameters())
 

@@ -23,7 +23,7 @@ from retrace.core.errors import DivergedError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import guarded
 from retrace.finetuning.features import Parts, computed_once
-from retrace.finetuning.method import is_part, read_method, round_frozen, save_trained
+from retrace.finetuning.method import has_frozen, read_method, round_frozen, save_trained
 from retrace.finetuning.settings import INPUT_LENGTHS, FineTuneParams, FineTuneSettings, MethodSettings
 from retrace.finetuning.task import Example, Row, Task, Tensors, moved, predict
 from retrace.models.heads import check_length
@@ -208,7 +208,7 @@ def run_cell(
                 check_length(f"{cell.task}.{key}", length, base)
         task = read_task(folder, base, settings)
         started = method.start(task.head, base, cell.seed, device.attention, task.classes, settings.dropout)
-        if is_part(started) and device.bf16 and not device.sharded:  # sharded weights are gathered in bf16
+        if has_frozen(started) and device.bf16 and not device.sharded:  # sharded weights are gathered in bf16
             round_frozen(started)
         model = to_device(task.wrap(started), device)
         checkpointer = Checkpointer(name, digest(), device)
@@ -216,7 +216,7 @@ def run_cell(
         weights = gather_weights(model)
         if device.is_main:
             with atomic_folder(grid.WEIGHTS / cell.path, summed=True) as made:
-                if is_part(model):
+                if has_frozen(model):
                     save_trained(model, weights, made)
                 else:
                     model.save_pretrained(made, state_dict=weights)  # pyright: ignore[reportCallIssue] - all have it

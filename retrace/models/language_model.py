@@ -94,9 +94,9 @@ class LanguageModel(nn.Module):
             hidden = self._hidden(ids, scored=at).flatten(0, 1)
         else:
             hidden = rows_at(self._hidden(ids), at.flatten())
-        return self._answered(hidden, targets)
+        return self._scored(hidden, targets)
 
-    def _answered(self, hidden: Tensor, targets: Tensor | None) -> Tensor:
+    def _scored(self, hidden: Tensor, targets: Tensor | None) -> Tensor:
         """Hidden states (N, C) → scores (N, V) or, with targets, the loss."""
         head = cast(nn.Linear, self.body.get_output_embeddings())
         if hasattr(self._family, "before_vocabulary"):
@@ -127,7 +127,7 @@ class PairModel(LanguageModel):
         """A `LanguageModel`'s result, and the scores (B, 2) of the relation; segments and attention mask are (B, T)."""
         base = cast(nn.Module, self.body.base_model)
         output = base(input_ids=ids, token_type_ids=segments, attention_mask=mask)
-        tokens = self._answered(rows_at(output.last_hidden_state, at.flatten()), targets)
+        tokens = self._scored(rows_at(output.last_hidden_state, at.flatten()), targets)
         return tokens, self._family.relation_head(self.body, output.pooler_output)
 
     def of_tokens(self, ids: Tensor, at: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from pydantic import Field
 from retrace.core.files import atomic_file
 from retrace.core.records import Record
 from retrace.statistics.comparisons import flag_unless_better
-from retrace.statistics.intervals import Figures, Resampled, centred_interval, held, percentile_interval, resample
+from retrace.statistics.intervals import Figures, Resampled, centred_interval, clipped, percentile_interval, resample
 from retrace.statistics.scales import Figure, Flags
 
 PERPLEXITY, PERPLEXITY_DETAILS = Path("reports/perplexity.json"), Path("reports/perplexity-details.json")
@@ -116,7 +116,7 @@ def figures_of(losses: Losses, sizes: Sizes, drawn: Figures | None = None) -> Pe
     nats = _in_nats(losses.mean, *(float(size.sum()) for size in (sizes.tokens, sizes.words, sizes.bytes)))
     documents = int((losses.scored > 0).sum())
     found = {name: percentile_interval(nats[name], of, documents) for name, of in (drawn or {}).items()}
-    ends = {name: held(nats[name], of, (0.0, math.inf)) for name, of in found.items()}
+    ends = {name: clipped(nats[name], of, (0.0, math.inf)) for name, of in found.items()}
     intervals = {name: {end: as_figure(name, at) for end, at in of.items()} for name, of in ends.items()}
     return PerplexityFigures(**{name: as_figure(name, of) for name, of in nats.items()}, intervals=intervals)
 

@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 from scipy.special import ndtri
 
-from retrace.statistics.intervals import ANYWHERE, Scored, held, student, unbiased
+from retrace.statistics.intervals import ANYWHERE, Scored, clipped, student, unbiased
 from retrace.statistics.scales import Better, Comparison, Flags, Interval, Legend, Shortfall
 
 ALPHA = 0.05
@@ -47,7 +47,7 @@ class Difference:
         """95%, as far as the scale goes."""
         low, high = self.ends
         found = {"low": self.value - self.reach(), "high": self.value + self.reach()}
-        return held(self.value, found, (low - high, high - low))
+        return clipped(self.value, found, (low - high, high - low))
 
     @property
     def p(self) -> float:

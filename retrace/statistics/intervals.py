@@ -151,7 +151,7 @@ def centred_interval(value: float, drawn: np.ndarray, examples: int = 0, ends: E
     Resamples of the best of many thresholds are biased upwards; their spread is right.
     """
     moved = value - float(np.nanmedian(drawn))
-    return held(value, percentile_interval(value, drawn + moved, examples), ends)
+    return clipped(value, percentile_interval(value, drawn + moved, examples), ends)
 
 
 def wilson_interval(share: float, examples: float) -> Interval:
@@ -164,7 +164,7 @@ def wilson_interval(share: float, examples: float) -> Interval:
     middle = share + Z**2 / (2 * examples)
     reach = Z * math.sqrt(share * (1 - share) / examples + Z**2 / (4 * examples**2))
     whole = 1 + Z**2 / examples
-    return held(share, {"low": (middle - reach) / whole, "high": (middle + reach) / whole}, (0.0, 1.0))
+    return clipped(share, {"low": (middle - reach) / whole, "high": (middle + reach) / whole}, (0.0, 1.0))
 
 
 def interval_of_examples(
@@ -186,7 +186,7 @@ def interval_of_examples(
         if not (is_still and math.isfinite(high - low)):
             return found
         found = wilson_interval((value - low) / (high - low), examples if examples > 1 or value in ends else 0)
-    return held(value, {end: low + at * (high - low) for end, at in found.items()}, ends)
+    return clipped(value, {end: low + at * (high - low) for end, at in found.items()}, ends)
 
 
 def intervals(seeds: Sequence[Scored]) -> dict[str, Interval]:
@@ -227,7 +227,7 @@ def with_classes(value: float, interval: Interval, seeds: Sequence[ByClass], end
             found = wilson_interval(of, examples)
             below.append(weight * (of - found["low"]))
             above.append(weight * (found["high"] - of))
-    return held(value, {"low": value - math.hypot(*below), "high": value + math.hypot(*above)}, ends)
+    return clipped(value, {"low": value - math.hypot(*below), "high": value + math.hypot(*above)}, ends)
 
 
 def with_seeds(of_examples: Interval, by_seed: Sequence[float], ends: Ends) -> Interval:
@@ -235,7 +235,7 @@ def with_seeds(of_examples: Interval, by_seed: Sequence[float], ends: Ends) -> I
     middle, count = float(np.mean(by_seed)), len(by_seed)
     seeds = student(count - 1) * float(np.std(by_seed, ddof=1)) / math.sqrt(count)
     below, above = (math.hypot(middle - of_examples["low"], seeds), math.hypot(of_examples["high"] - middle, seeds))
-    return held(middle, {"low": middle - below, "high": middle + above}, ends)
+    return clipped(middle, {"low": middle - below, "high": middle + above}, ends)
 
 
 def student(freedom: float, p: float = 1 - LEVEL) -> float:
@@ -243,7 +243,7 @@ def student(freedom: float, p: float = 1 - LEVEL) -> float:
     return -float(stdtrit(freedom, p / 2))
 
 
-def held(value: float, interval: Interval, ends: Ends = ANYWHERE) -> Interval:
+def clipped(value: float, interval: Interval, ends: Ends = ANYWHERE) -> Interval:
     """The interval cut at the ends of its scale, widened to contain the figure in spite of rounding."""
     low, high = (min(max(at, ends[0]), ends[1]) for at in (interval["low"], interval["high"]))
     return {"low": min(low, value), "high": max(high, value)}

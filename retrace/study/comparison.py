@@ -41,7 +41,7 @@ from retrace.perplexity.measures import PERPLEXITY_DETAILS, UNITS, PerplexityRep
 from retrace.report.results import read_curve
 from retrace.report.runs import read_runs
 from retrace.results.grid import Grid
-from retrace.statistics.intervals import Interval, held, student
+from retrace.statistics.intervals import Interval, clipped, student
 from retrace.statistics.scales import CURVES, MEASURES, SCALES, SHARES, Better, Figure, Legend, factor
 from retrace.study.published import BETWEEN, PUBLISHED, Cell, ComparedCell, ComparedTable, Form, PublishedStudy, Verdict
 
@@ -203,7 +203,7 @@ def _mean(values: list[float], what: Figure) -> Reproduced:
         std = stdev(values)
     if std:
         reach = student(len(values) - 1) * std / math.sqrt(len(values))
-        interval = held(middle, {"low": middle - reach, "high": middle + reach}, SCALES[what.scale].ends)
+        interval = clipped(middle, {"low": middle - reach, "high": middle + reach}, SCALES[what.scale].ends)
     return Reproduced(middle, what.scale, std, interval, better=what.better)
 
 

@@ -187,7 +187,7 @@ class Training(Generic[Batch, Part]):
         at.waited += clock.lap()
         while share is not None and run.done(at) < 1:
             set_rate(self.optimizers, rate_factor(run.optimizer, run.done(at), run.updates))
-            with run.device.promptly():
+            with run.device.short_timeout():
                 figures = self._update(share)
             at.seconds += clock.lap()
             following = next(shares, None)

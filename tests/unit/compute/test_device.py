@@ -100,12 +100,12 @@ def test_an_update_of_several_processes_on_cpus_is_waited_for_briefly(monkeypatc
     """And whatever comes after it as long as by default; compiled models start slowly, a single process never waits."""
     found: list[Any] = []
     monkeypatch.setattr(device, "_set_pg_timeout", found.append)
-    with suppress(KeyError), one_of(2, 0).promptly():
+    with suppress(KeyError), one_of(2, 0).short_timeout():
         assert found == [TIMEOUT]
         raise KeyError
     assert found == [TIMEOUT, default_pg_timeout]
     for other in (one_of(1, 0), replace(one_of(2, 0), compiler="eager")):
-        with other.promptly():
+        with other.short_timeout():
             pass
     assert len(found) == 2
 
@@ -115,12 +115,12 @@ def test_updates_are_waited_for_briefly_and_evaluations_are_not(tmp_path: Path, 
     update = Training._update
 
     @contextmanager
-    def promptly(_: Device):
+    def short_timeout(_: Device):
         is_brief[0] = True
         yield
         is_brief[0] = False
 
-    monkeypatch.setattr(Device, "promptly", promptly)
+    monkeypatch.setattr(Device, "short_timeout", short_timeout)
     monkeypatch.setattr(Training, "_update", lambda *of: found["update"].add(is_brief[0]) or update(*of))
     run = make_run("bert", "classifier", tmp_path, "lean", tiny_device())
     train(run, lambda epoch, meter: found["evaluation"].add(is_brief[0]))

@@ -11,7 +11,7 @@ from retrace.datasets.splits import (
     held_out_split,
     keys_of,
     known_rows,
-    longest,
+    maximal_texts,
     words_of,
 )
 
@@ -65,11 +65,11 @@ def test_a_text_is_given_away_by_one_that_it_lies_in_or_that_is_half_of_it(seed:
 def test_the_longest_texts_lie_in_no_other(seed: int) -> None:
     texts = dict.fromkeys(_random_texts(random.Random(seed)))
     expected = [text for text in texts if not any(_lies_in(text, other) for other in texts if other != text)]
-    assert longest([*map(" ".join, texts)] * 2) == [*map(" ".join, expected)]
+    assert maximal_texts([*map(" ".join, texts)] * 2) == [*map(" ".join, expected)]
 
 
 def test_case_makes_no_text_longer_and_a_text_without_words_is_none_of_the_longest() -> None:
-    assert longest(["a film", "A film .", "the", "", "film"]) == ["A film .", "the"]
+    assert maximal_texts(["a film", "A film .", "the", "", "film"]) == ["A film .", "the"]
 
 
 @pytest.mark.parametrize("seed", range(60))

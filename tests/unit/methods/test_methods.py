@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
-from retrace.finetuning.method import Adapted, is_part, load_trained, read_method, round_frozen, save_trained
+from retrace.finetuning.method import Adapted, has_frozen, load_trained, read_method, round_frozen, save_trained
 from retrace.methods import lora
 from retrace.models.heads import Head, in_body, layer_matrices, make_model, read_model, token_embeddings
 from retrace.tasks.question_answering.generative import Generator
@@ -68,7 +68,7 @@ def test_the_trained_part_is_loaded_back(tmp_path: Path, method: str, settings: 
     moved = {name for name, weight in model.named_parameters() if not torch.equal(weight, weights[name])}
     assert moved <= _trained(model).keys() < weights.keys()
     assert {name for name in weights if "lora_embedding" in name} <= moved
-    assert is_part(model)
+    assert has_frozen(model)
     assert not torch.equal(_answer(model), before)
     save_trained(model, model.state_dict(), tmp_path)
     again = _start(method, folder, **settings)

@@ -10,7 +10,7 @@ from torch import nn
 from retrace.core.errors import InputError
 from retrace.core.files import SUMS, write_json
 from retrace.core.settings import load_plugin
-from retrace.finetuning.method import Method, is_part, save_trained
+from retrace.finetuning.method import Method, has_frozen, save_trained
 from retrace.finetuning.settings import METHODS
 from retrace.hub.pins import Pin
 from retrace.models.heads import Head
@@ -37,7 +37,7 @@ def _tuned(folder: Path, tuning: Tuning, pretrained: Path) -> tuple[nn.Module, P
         if weight.requires_grad:
             weight.data += 0.3 * torch.randn_like(weight)
     folder.mkdir(parents=True)
-    if is_part(model):
+    if has_frozen(model):
         save_trained(model, model.state_dict(), folder)
     else:
         model.save_pretrained(folder)

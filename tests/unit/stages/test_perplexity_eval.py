@@ -25,9 +25,9 @@ def test_a_stream_goes_with_its_text(tmp_path: Path) -> None:
     text.write_text(" = Ada = \nthe guild of weavers\n = Bob = \nthe river")
     lengths = [len(tokenizer.encode(of).ids) for of in ("= Ada =\nthe guild of weavers", "= Bob =\nthe river")]
     np.save(tokens, np.zeros(sum(lengths), np.uint16))
-    stream, found, sizes = held_out(tokens, text, tokenizer)
-    assert (len(stream), found.tolist()) == (sum(lengths), lengths)
-    assert sizes.tokens.tolist() == [7, 5]  # the vocabulary lacks the signs of headings
+    found = held_out(tokens, text, tokenizer)
+    assert (len(found.stream), found.lengths.tolist()) == (sum(lengths), lengths)
+    assert found.sizes.tokens.tolist() == [7, 5]  # the vocabulary lacks the signs of headings
     text.write_text(f"{text.read_text()}\nand more")
     with pytest.raises(InputError, match=r"valid\.npy: these are not the tokens of .*valid\.tokens; run tokenize"):
         held_out(tokens, text, tokenizer)
@@ -65,9 +65,9 @@ def _reported(texts: list[str], family: str, tmp_path: Path) -> PerplexityFigure
     model, device = _model_of(family, tokenizer), tiny_device()
     if family == "llama":
         write_stream(tmp_path / "valid.npy", tokenizer, [read_documents(path)])
-        stream, lengths, sizes = held_out(tmp_path / "valid.npy", path, tokenizer)
-        batches = sliding_batches(stream, len(stream), len(stream), vocabulary)
-        return figures_of(document_losses(model, batches, lengths, device), sizes)
+        of = held_out(tmp_path / "valid.npy", path, tokenizer)
+        batches = sliding_batches(of.stream, len(of.stream), len(of.stream), vocabulary)
+        return figures_of(document_losses(model, batches, of.lengths, device), of.sizes)
     passages = sample_passages(read_documents(path), tokenizer, 99, 256, 0)
     return figures_of(*pseudo_losses(model, passages, vocabulary, device))
 
