@@ -119,10 +119,8 @@ def memory(
     out.
     """
     from retrace.compute.device import open_device
-    from retrace.estimates.architectures import HEADS
-    from retrace.estimates.memory import Load, formula_memory, pretraining_head, update_needs
-    from retrace.estimates.needs import head_of
-    from retrace.models.heads import longest_input, objective_of
+    from retrace.estimates.memory import Load, formula_memory, update_needs
+    from retrace.models.heads import longest_input
 
     named = _named(model)
     longest = longest_input(named.config)
@@ -134,12 +132,7 @@ def memory(
     optimizer = recipe.optimizer if recipe else OptimizerSettings()
     optimizer = optimizer.model_copy(update={"kind": chosen.settings.optimizer or optimizer.kind})
     device = open_device(0, build(Precision, params, "precision") if params else "auto", lease=False)
-    share = getattr(recipe, "mask_rate", MASK_RATE) if objective_of(named.config) == "masked" else 1.0
-    kind, scored = HEADS[head], int(length * share)
-    if isinstance(recipe, FineTuneSettings):
-        kind, scored = head_of(recipe)
-    elif recipe:
-        kind = pretraining_head(recipe)
+    kind, scored = _head_and_scored(head, recipe, named, length)
     load = Load(batch, length, batch * min(scored, length), device.bf16, device.attention)
     dropout = getattr(recipe, "dropout", None)
     needed = update_needs(kind, named.config, load, optimizer, chosen.tune, dropout)
@@ -151,6 +144,21 @@ def memory(
     if formula:
         published = (f"published: {formula[0]}", size(formula[1].at(batch, length)))
     print_table((), [("", ""), *_memory_lines(needed, head), ("", ""), published])
+
+
+def _head_and_scored(head: Head, recipe: Any, named: "NamedModel", length: int) -> tuple[Any, int]:
+    """The head that is trained, and how many tokens of an example a language model computes a loss for."""
+    from retrace.estimates.architectures import HEADS
+    from retrace.estimates.memory import pretraining_head
+    from retrace.estimates.needs import head_of
+    from retrace.models.heads import objective_of
+    from retrace.objectives.language_modelling import masked_of
+
+    if isinstance(recipe, FineTuneSettings):
+        return head_of(recipe)
+    is_masked = objective_of(named.config) == "masked"
+    scored = masked_of(length, getattr(recipe, "mask_rate", MASK_RATE)) if is_masked else length
+    return pretraining_head(recipe) if recipe else HEADS[head], scored
 
 
 def _memory_lines(needed: "Needs", head: str) -> Lines:
