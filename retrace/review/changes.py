@@ -224,7 +224,8 @@ def _notes(old: Revision, new: Revision) -> Iterator[str]:
 
 def _pretrained(changes: Sequence[Change]) -> Iterator[str]:
     """What the intervals leave out where fine-tuning began from another pretrained model."""
-    figures = {change.place.figure for change in changes if not change.place.is_baseline}
+    models = [change.place for change in changes if not change.place.is_baseline]
+    figures = {place.figure for place in models if place.who != "pseudo"}  # of passages that may differ
     if FIGURE in figures and figures != {FIGURE}:
         yield "the pretrained models differ, and there is one of each: no interval covers other seeds of pretraining"
 
