@@ -3,6 +3,7 @@
 The meanings of the keys and the allowed values come from the classes with which stages read their settings.
 """
 
+import copy
 import io
 import re
 from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence, Sequence
@@ -142,10 +143,10 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path(), hours: s
     for path in (*paths.values(), *found):
         of_data = {str(DATA_PARAMS): None} | read_yaml(path)  # for its errors; comments need `YAML` below
         build(dict[str, Any] | None, of_data, str(DATA_PARAMS), path)
-    files = {file: yaml.load(path.read_text(encoding="utf-8")) for file, path in paths.items()}
+    files = {file: _load(yaml, path) for file, path in paths.items()}
     budgets: object = {}
     for path in found:
-        values = yaml.load(path.read_text(encoding="utf-8"))
+        values = _load(yaml, path)
         budgets = values.pop(HOURS, None) or {}
         _merge(files[DATA_PARAMS], values.pop(str(DATA_PARAMS), None) or {})
         _merge(files[PARAMS], values)
@@ -163,6 +164,25 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path(), hours: s
         text = COMMENT.sub(r"\1 #", stream.getvalue())
         if text != path.read_text(encoding="utf-8"):
             write_text(path, text)
+
+
+def _load(yaml: YAML, path: Path) -> Any:
+    """The values of a file with their comments, and with a copy for each alias (*name).
+
+    A value that is written under one key would otherwise change under the others.
+    """
+    whole, seen = yaml.load(path.read_text(encoding="utf-8")), set[int]()
+
+    def part(value: Any) -> None:
+        for key, inner in list(value.items() if isinstance(value, MutableMapping) else enumerate(value)):
+            if isinstance(inner, MutableMapping | MutableSequence):
+                if id(inner) in seen:
+                    value[key] = inner = copy.deepcopy(inner)
+                seen.add(id(inner))
+                part(inner)
+
+    part(whole)
+    return whole
 
 
 def _find(name: str | Path, folder: Path) -> Path:

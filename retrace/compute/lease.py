@@ -53,8 +53,9 @@ def visible_gpus() -> dict[str, str]:
         return {}
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     found = {}
-    for name in uuids if visible is None else visible.split(","):
-        meant = [uuid for place, uuid in enumerate(uuids) if name and (name == str(place) or uuid.startswith(name))]
+    for name in uuids if visible is None else map(str.strip, visible.split(",")):
+        number = int(name) if name.isdecimal() else None
+        meant = [uuid for place, uuid in enumerate(uuids) if name and (place == number or uuid.startswith(name))]
         if name.startswith("MIG-"):  # a part of a GPU, which has a UUID of its own
             meant = [name]
         if not meant:

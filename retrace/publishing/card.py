@@ -20,6 +20,7 @@ from retrace.datasets.source import Source
 from retrace.evaluation.assessment import SCRATCH
 from retrace.evaluation.records import DETAILS, Details, MethodDetails, SeedDetails, TaskDetails
 from retrace.finetuning.method import read_method
+from retrace.finetuning.run import adjusted
 from retrace.finetuning.settings import FineTuneSettings, entry_in_force
 from retrace.hub.pins import Pin
 from retrace.hub.settings import HubSettings, HubTaskSettings, HubText
@@ -77,7 +78,7 @@ class Trained:
         """Raises InputError if params.yaml has no such method."""
         self.cell, self.params = cell, params
         self.name = cell.title if cell else PRETRAINED.name
-        self.method = read_method(params, cell.method) if cell else None
+        self.method = read_method(params, cell.method, cell.task) if cell else None
         self.base = self.method.base if self.method else PRETRAINED  # the folder that its training started from
         self.is_random = bool(self.method and self.method.file == SCRATCH)
         self.is_own = self.base == PRETRAINED and not self.is_random  # pretrained here
@@ -174,13 +175,25 @@ class Trained:
         made: dict[str, Any] = {"git commit": commit} | {name: versions[name] for name in LIBRARIES if name in versions}
         made |= {name.replace("_", " "): getattr(run, name) for name in ("updates", "parameters", "trained_parameters")}
         made |= {"device": run.device, "precision in force": run.precision}
-        keys = PRETRAINING if self.is_own else RANDOM if self.is_random else ("precision",)
-        tuned: dict[str, Any] = {}
+        keys, tuned = self._made_by, dict[str, Any]()
         if cell is not None:
             made |= {"seed of tuning": cell.seed, "epoch": self.scored[0][2].epoch}
             tuned = {f"methods.{cell.method}": entry_in_force(params, cell.method, cell.task)}
             keys = (*keys, cell.task)
         return settings_table(made, values_of(params, keys) | tuned)
+
+    @property
+    def _made_by(self) -> tuple[str, ...]:
+        """The keys of params.yaml that made the model that tuning started from."""
+        if self.base != PRETRAINED:
+            return ("precision",)
+        keys, model = PRETRAINING if self.is_own else RANDOM, self.params["model"]
+        if not model.get("checkpoint"):
+            return keys
+        # The checkpoint's tokenizer and sizes replace those of params.yaml.
+        given = [f"model.{key}" for key in ("checkpoint", "random_seed") if model.get(key) is not None]
+        texts = ["tokenizer.train_on"] if "train_on" in self.params["tokenizer"] else []
+        return (*(key for key in keys if key not in ("model", "tokenizer")), *given, *texts)
 
     @property
     def evaluated(self) -> Origin:
@@ -213,6 +226,8 @@ class Trained:
             split = settings.test or split
         else:
             split = settings.dev or f"{settings.train}, of which a part was held out"
+        if settings.stream:
+            split += f", the first {settings.stream:,} rows"
         return hub_origin(name, settings.pin, settings.config, split, licence)
 
     @property
@@ -225,11 +240,12 @@ class Trained:
 
     @property
     def task_settings(self) -> FineTuneSettings | None:
-        """The settings of the cell's task; None for the pretrained model."""
-        if self.cell is None:
+        """The settings of the cell's task as its method adjusts them; None for the pretrained model."""
+        if self.cell is None or self.method is None:
             return None
         is_read = build(Grid, self.params, "finetune").kind_of(self.cell.task) == "question_answering"
-        return build(AnswerSettings if is_read else FineTuneSettings, self.params, self.cell.task)
+        settings = build(AnswerSettings if is_read else FineTuneSettings, self.params, self.cell.task)
+        return adjusted(settings, self.method.settings)
 
     @cached_property
     def scored(self) -> list[tuple[TaskDetails, MethodDetails, SeedDetails]]:

@@ -15,6 +15,8 @@ _FIGURES = re.compile(
     r"(?:[-−–+≠<\d.,±() %×⁻⁰¹²³⁴⁵⁶⁷⁸⁹≈]|(?<=\d)[eE](?=[-+\d])|(?<=\d)[KMB]|(?<=[\d)] )to(?= [\d−-]))*"
 )
 
+_PARTS = re.compile(r"\d[.-]\d+[.-]\d")  # of a date or a version
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -48,8 +50,9 @@ class Table:
         return cls(list(columns), list(zip(*columns.values(), strict=True)), label)
 
     def is_numeric(self, column: int) -> bool:
-        """Whether a column has figures only, such as 1,234.5, 6.8e-233 or -0.5 ± 0.1 (0.3 – 0.7)."""
-        return all(_FIGURES.fullmatch(str(row[column])) for row in self.rows)
+        """Whether a column has only figures, such as 1,234.5, 6.8e-233 or -0.5 ± 0.1 (0.3 – 0.7); dates are none."""
+        cells = [str(row[column]) for row in self.rows]
+        return all(_FIGURES.fullmatch(cell) and not _PARTS.search(cell) for cell in cells)
 
     @property
     def styles(self) -> list[str]:

@@ -70,7 +70,7 @@
     const key = row => numeric ? number(row.cells[column].textContent) : row.cells[column].textContent.trim();
     const compare = (a, b) => numeric
       ? (isNaN(a) ? 1 : isNaN(b) ? -1 : (a - b) * (down ? -1 : 1))
-      : a.localeCompare(b) * (down ? -1 : 1);
+      : a.localeCompare(b, "en", { numeric: true }) * (down ? -1 : 1);
     for (const body of table.tBodies) body.append(...[...body.rows].sort((a, b) => compare(key(a), key(b))));
   };
   const quoted = text => /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

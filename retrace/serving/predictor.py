@@ -65,9 +65,14 @@ class Predictor:
             self._models.append(whole.to(self._device.torch_device).eval())
 
     def probabilities(self, rows: Sequence[Row]) -> np.ndarray:
-        """The probability of each class, (N, C), for rows with a `text` and, in a task of two texts, a `pair`."""
+        """The probability of each class, (N, C), for rows with a `text` and, in a task of two texts, a `pair`.
+
+        White space around texts is left out, as in the training data.
+        """
         assert isinstance(self.task, Classification), "the task has classes"
-        examples = self.task.encoded([Example(row["text"], row.get("pair"), 0) for row in rows])
+        pairs = [row.get("pair") for row in rows]
+        texts = [(row["text"].strip(), pair and pair.strip()) for row, pair in zip(rows, pairs, strict=True)]
+        examples = self.task.encoded([Example(*both, 0) for both in texts])
         logits = [log_softmax(scores, axis=-1) for scores in self._scores(examples)]
         return softmax(logsumexp(logits, axis=0), axis=-1)
 
@@ -83,7 +88,8 @@ class Predictor:
                 {"label": self.task.classes[label], "probability": round(float(of[label]), 6)}
                 for label, of in zip(found.argmax(-1), found, strict=True)
             ]
-        questions = [Question(str(number), "", row["passage"], row["question"], ()) for number, row in enumerate(rows)]
+        asked = [(row["passage"], row["question"].strip()) for row in rows]
+        questions = [Question(str(number), "", *of, ()) for number, of in enumerate(asked)]
         examples = self.task.encoded(questions)
         means = [np.mean(scores, axis=0) for scores in zip(*self._scores(examples), strict=True)]
         spans = self.task.answers(examples, means)

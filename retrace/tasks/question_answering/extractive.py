@@ -136,8 +136,8 @@ def best_span(window: Window, scores: np.ndarray, max_tokens: int) -> Span:
     whole = allowed & ~within[spans[:, 0]][:, None] & ~within[spans[:, 1]]
     start, end = np.unravel_index(np.where(whole if whole.any() else allowed, sums, -np.inf).argmax(), sums.shape)
     first, last = int(spans[start, 0]), int(spans[end, 1])
-    text = window.question.context[first:last].rstrip()  # byte-level tokens may be white space and nothing else
-    return Span(text, first, float(sums[start, end]), null)
+    text = window.question.context[first:last]  # whose byte-level tokens may be white space and nothing else
+    return Span(text.strip(), first + len(text) - len(text.lstrip()), float(sums[start, end]), null)
 
 
 @lru_cache(maxsize=64)  # the windows and epochs of a passage follow one another

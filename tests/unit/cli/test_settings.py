@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from dvc.utils.hydra import apply_overrides
+from ruamel.yaml import YAML
 
 from retrace.cli.settings import PRESETS, write_presets
 from retrace.core.settings import read_yaml
@@ -96,6 +97,22 @@ def test_a_preset_means_the_same_whatever_was_there(folder: Path, name: str) -> 
     assert _lines(folder) == written
     write_presets([name, "sample"])  # in the order given
     assert [read_yaml(folder / file) for file in FILES] == [read_yaml(ROOT / file) for file in FILES]
+
+
+def test_an_alias_is_a_value_of_its_own(folder: Path) -> None:
+    """Sections of params.yaml that are one in the file get what the preset has for each."""
+    path = folder / "params.yaml"
+    yaml = YAML()
+    params = yaml.load(path)
+    params["sst2"]["optimizer"] = params["squad"]["optimizer"] = params["pretrain"]["optimizer"]
+    yaml.dump(params, path)
+    assert "*id" in path.read_text()
+    for name in ("sample", "real"):
+        write_presets([name])
+        found = read_yaml(path)
+        for section, given in read_yaml(ROOT / PRESETS / f"{name}.yaml").items():
+            if section in ("pretrain", "sst2", "squad"):
+                assert found[section]["optimizer"].items() >= given["optimizer"].items(), section
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda path: path.parent.name)

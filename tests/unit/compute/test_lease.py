@@ -95,6 +95,7 @@ def test_launches_of_several_processes_take_turns_without_deadlock(tmp_path: Pat
         ("GPU-1", {"GPU-1": "GPU-1"}),
         ("MIG-7,1", {"MIG-7": "MIG-7", "1": "GPU-1"}),
         ("0,9,1", {"0": "GPU-0"}),
+        ("02, 1", {"02": "GPU-2", "1": "GPU-1"}),
         ("", {}),
         ("-1", {}),
     ],

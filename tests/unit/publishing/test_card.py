@@ -120,11 +120,13 @@ def test_the_limits_are_of_what_the_model_is_for() -> None:
 
 
 def test_the_limits_say_what_the_figures_do_not() -> None:
-    last, best = (SimpleNamespace(max_length=128, checkpoint=kept) for kept in ("last", "best"))
+    last, best = (SimpleNamespace(max_length=128, epochs=2, checkpoint=kept) for kept in ("last", "best"))
     length = "It was trained on at most 128 tokens at once."
     assert _limits(task_settings=last)[1:] == _limits(task_settings=best, is_tested=True)[1:] == [length]
     chosen = "The epoch was chosen by the validation loss, so the figures are slightly better than on new data."
     assert _limits(task_settings=best)[1:] == [length, chosen]
+    once = SimpleNamespace(max_length=256, train_length=128, epochs=1, checkpoint="best")
+    assert _limits(task_settings=once)[1:] == [length], "one epoch leaves nothing to choose"
     sample = {"data": "sample", "pretrain": {"intra_document_attention": True}}
     documents, invented = _limits(params=sample)[1:]
     assert documents.startswith("In training, attention stayed within documents; transformers does not confine it")
@@ -316,6 +318,8 @@ def test_data_is_named_by_where_it_is_from(params) -> None:
     assert (text.title, text.split) == ("WikiText", "validation")
     assert (sst2.pin, sst2.licence) == (Pin("org/x", COMMIT), "mit")
     assert sst2.split == "train, of which a part was held out"
+    params["hub"]["sst2"] |= {"dev": "validation", "split": None, "stream": 1500}
+    assert Trained(FULL, params).origins[1].split == "validation, the first 1,500 rows"
     params["hub"]["classification"] = {"news": {"repository": f"org/news@{COMMIT}", "dev": "test"}}
     assert Trained(Cell("news", "full", 1), params).origins[1].split == "test"
 
@@ -336,6 +340,16 @@ def test_versions_are_those_that_the_run_had_and_not_those_that_publish_it(param
     found = _settings(None, params)
     assert found["git commit"] == "c" * 40
     assert {name: found.get(name) for name in VERSIONS} == VERSIONS | {"numpy": None}
+
+
+def test_a_checkpoint_has_its_own_sizes_and_tokenizer(params) -> None:
+    write_json(DETAILS, {"sst2": SST2 | {"methods": {name: _method(0.5) for name in ("scratch", "other")}}})
+    params["methods"]["other"] = {"method": "scratch", "checkpoint": "llama"}
+    other = _settings(Cell("sst2", "other", 1), params)
+    params["model"]["checkpoint"], params["tokenizer"]["train_on"] = f"org/bert@{COMMIT}", ["text"]
+    scratch = _settings(Cell("sst2", "scratch", 1), params)
+    for found, given in ((other, set[str]()), (scratch, {"family", "model.checkpoint", "tokenizer.train_on"})):
+        assert {key for key in found if key.startswith(("family", "model.", "tokenizer."))} == given
 
 
 def test_the_settings_are_those_that_made_the_model(params) -> None:

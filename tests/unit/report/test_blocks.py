@@ -43,6 +43,8 @@ def test_columns_of_figures_are_aligned() -> None:
     table = Table(("name", "n", "i"), [("a", "+1,234.50", "−0.9 ± 0.1 (0.7 – 1.1)"), ("b", "–", Cell("", small="1"))])
     assert [table.is_numeric(column) for column in (0, 1, 2)] == [False, True, True]
     assert "| --- | ---: | ---: |" in as_markdown("T", [Section("S", [table])])
+    assert not Table(("on",), [("2026-11-22",)]).is_numeric(0)
+    assert not Table(("version",), [("2.10.0",), ("2.3.5",)]).is_numeric(0)
 
 
 def test_what_stands_above_columns_stands_in_front_of_their_names_in_markdown() -> None:
