@@ -49,7 +49,10 @@ def run_dvc(command: Sequence[str], folder: Path = Path()) -> int:
 
 
 def stop() -> None:
-    """Ask the runs in this folder to save their state and exit; the next `dvc repro` resumes from there."""
+    """Ask the runs in this folder, and in the workspaces of studies, to save their state and exit.
+
+    The next `dvc repro` there resumes them.
+    """
     require_checkout()
     found = running()
     for each in found:

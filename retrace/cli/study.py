@@ -105,7 +105,7 @@ def run(
 def record(
     name: Name,
     seeds: Annotated[list[int], typer.Argument(metavar="SEEDS", help="three or more, each run with --seed")],
-    change: Annotated[str, typer.Option(metavar="TEXT", help="what changed since the previous record")],
+    change: Annotated[str, typer.Option(metavar="TEXT", help="what changed since the previous run")],
 ) -> None:
     """Add finished runs to studies/NAME/records.yaml, with their figures, commit, date and machine.
 
