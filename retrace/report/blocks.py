@@ -15,7 +15,7 @@ _FIGURES = re.compile(
     r"(?:[-−–+≠<\d.,±() %×⁻⁰¹²³⁴⁵⁶⁷⁸⁹≈]|(?<=\d)[eE](?=[-+\d])|(?<=\d)[KMB]|(?<=[\d)] )to(?= [\d−-]))*"
 )
 
-_PARTS = re.compile(r"\d[.-]\d+[.-]\d")  # of a date or a version
+_PARTS = re.compile(r"\d([.-])\d+\1\d")  # of a date or a version
 
 
 @dataclass(frozen=True)
