@@ -1,4 +1,4 @@
-"""A few updates of the exact architectures of three studies, on random weights: their time, and memory beside what was planned.
+"""A few updates of three studies' exact architectures, on random weights: their time, and memory beside the plan.
 
 Each cell is a process of its own, on the GPU where there is one. On a processor, memory is what the process holds more
 than before, freed memory that it keeps included, and `--share 16` takes a sixteenth of each batch. `hours` is what the

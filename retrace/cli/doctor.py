@@ -102,6 +102,8 @@ def _environment() -> Iterator[Finding]:
     elif Path.cwd().resolve() != PROJECT.resolve():
         said = f"retrace is installed from another checkout, {PROJECT}"
         yield Finding("environment", said, "make setup && source .venv/bin/activate")
+    elif try_git("rev-parse", "--git-dir") is None:
+        yield Finding("environment", "this folder is in no git repository, and DVC works in one only", "git init")
     else:
         yield Finding("environment", f"Python {sys.version.split()[0]} in {sys.prefix}")
 

@@ -121,7 +121,7 @@ def _doubts(trained: Trained) -> dict[str, str]:
         found["stale"] = f"{some_of(stale)}: out of date by dvc.lock; run dvc repro and commit it"
     if trained.learned_nothing:
         name, evidence = next(iter(trained.learned_nothing.items()))
-        found["unlearned"] = f"{trained.name} has learned nothing: {name.replace('_', ' ')}: {evidence}"
+        found["unlearned"] = f"{trained.name} may have learned nothing: {name.replace('_', ' ')}: {evidence}"
     return found
 
 

@@ -16,7 +16,7 @@ from ruamel.yaml.error import YAMLError
 
 from retrace.core.errors import InputError
 from retrace.core.paths import ON_TEST
-from retrace.core.records import Record, RunRecord, try_git
+from retrace.core.records import Record, RunRecord, git, try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS, with_data
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
 from retrace.perplexity.measures import LANGUAGE_MODEL, PERPLEXITY, Perplexities
@@ -163,6 +163,7 @@ def commit_of(base: str) -> str:
     """
     found = try_git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}")
     if found is None:
+        git("rev-parse", "--git-dir")  # its error, where there is no repository
         is_shallow = try_git("rev-parse", "--is-shallow-repository") == "true"
         hint = ": this clone is shallow; git fetch --depth=1 origin REVISION brings one" if is_shallow else ""
         raise InputError(f"--base: {base!r} is not a revision of this repository{hint}")

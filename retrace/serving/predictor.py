@@ -49,6 +49,7 @@ class Predictor:
         for folder in folders:
             require_weights(folder)
         base = read_method(params, method, task).base
+        require_weights(base)  # its tokenizer is read, and its weights where only a part was trained
         folder = build(Grid, params, "finetune").data_of(task)
         if tuning.head == "classifier":
             self.settings = build(FineTuneSettings, params, task)

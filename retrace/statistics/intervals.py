@@ -22,6 +22,7 @@ CHUNK = 1 << 18  # weights held at a time, to fit a processor's cache
 LEVEL = 0.95
 Z = 1.959963984540054  # the normal distribution's two-sided quantile at LEVEL
 ANYWHERE = (-math.inf, math.inf)
+ROUNDING = 1e-9  # relative; a narrower interval has no width
 
 Figures = dict[str, np.ndarray]  # name → (R,)
 Resampled = Callable[[np.ndarray], Figures]  # weights (R, N) → a figure for each row of them
@@ -182,7 +183,7 @@ def interval_of_examples(
         found = wilson_interval(share, among)
     else:
         found = centred_interval(value, drawn, examples, ends)
-        is_still = examples < 2 or found["low"] == found["high"]
+        is_still = examples < 2 or found["high"] - found["low"] <= ROUNDING * (high - low)
         if not (is_still and math.isfinite(high - low)):
             return found
         found = wilson_interval((value - low) / (high - low), examples if examples > 1 or value in ends else 0)

@@ -444,6 +444,11 @@ def test_what_is_only_absent_is_not_out_of_date(
     assert (Revision().stale_stages == ["made"]) is is_stale
 
 
+def test_without_a_repository_nothing_is_said_of_a_base(here: Path) -> None:
+    copy_settings(here)
+    assert "not a git repository" in refused("review")
+
+
 def test_other_methods_and_stages_out_of_date_are_named_and_the_rest_is_compared(repository: Repository) -> None:
     Path("dvc.yaml").write_text("stages: {make: {cmd: make, params: [lr]}}")
     repository.commit()

@@ -87,6 +87,8 @@ def test_a_figure_that_no_resample_changes_is_not_said_to_be_certain() -> None:
     """As where every answer has one word too many: F1 80 for each of 30 questions."""
     expected = {end: 100 * at for end, at in ci.wilson_interval(0.8, 30).items()}
     assert ci.interval_of_examples(80.0, [], np.full(100, 80.0), 30, (0.0, 100.0)) == pytest.approx(expected)
+    rounded = np.full(100, 80.0) + 1e-13 * np.arange(100)
+    assert ci.interval_of_examples(80.0, [], rounded, 30, (0.0, 100.0)) == pytest.approx(expected)
     assert ci.interval_of_examples(3.0, [], np.full(100, 3.0), 30, (0.0, np.inf)) == {"low": 3.0, "high": 3.0}
 
 
