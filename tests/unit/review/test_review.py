@@ -446,6 +446,8 @@ def test_what_is_only_absent_is_not_out_of_date(
 
 def test_without_a_repository_nothing_is_said_of_a_base(here: Path) -> None:
     copy_settings(here)
+    (here / "dvc.yaml").touch()
+    (here / ".dvc").mkdir()
     assert "not a git repository" in refused("review")
 
 
