@@ -44,7 +44,7 @@ def main() -> None:
             runs.time_fold(records, stages, params),
             runs.data_fold(params),
             *runs.models_folds({"": (checkpoint_facts(PRETRAINED), counts)}, records),
-            runs.settings_fold(params | {params["data"]: settings.source}),
+            runs.settings_fold(settings.all),
             runs.origin_fold(origins, digests),
         ]
         sections = [

@@ -29,10 +29,20 @@ BEFORE = ("source", "model", "tokenize")  # stages before pretraining
 
 
 class ReportParams(Params):
-    """What stages/report.py reads: all of params.yaml, which it prints, and the settings of the data source."""
+    """What stages/report.py reads and prints: params.yaml, the data source, further tasks and checkpoints."""
 
     params: dict[str, Any] = Field(alias="params.yaml:")
     source: dict[str, Any] = Field(alias="data/params.yaml:${data}")
+    classification: dict[str, Any] = Field(alias="data/params.yaml:classification")
+    question_answering: dict[str, Any] = Field(alias="data/params.yaml:question_answering")
+    of_hub: dict[str, Any] = Field(alias="data/params.yaml:hub.classification")
+    checkpoints: dict[str, Any] = Field(alias="data/params.yaml:checkpoints")
+
+    @property
+    def all(self) -> dict[str, Any]:
+        """The settings of both files by key."""
+        data = {key: getattr(self, key) for key in ("classification", "question_answering", "checkpoints")}
+        return self.params | data | {"hub": {"classification": self.of_hub}} | {self.params["data"]: self.source}
 
 
 def data_fold(params: Mapping[str, Any], text: bool = True) -> Fold:
@@ -58,14 +68,22 @@ def counts_table(cards: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def settings_fold(params: Mapping[str, Any]) -> Fold:
-    """Every setting that this run depends on, by its key; only the methods and further data that are listed."""
-    grid, methods = params["finetune"], params["methods"]
+    """Every setting that this run depends on, by its key; only the methods and further tasks that are listed."""
+    grid, methods, hub = params["finetune"], params["methods"], params.get("hub", {})
     listed = dict.fromkeys([*grid["methods"], *grid["squad_methods"]])
     data = (params["data"], "checkpoints")
     used = {key: value for key, value in params.items() if key not in DATA_KEYS or key in data}
     used["methods"] = {method: methods[method] for method in listed if method in methods}
+    further = {kind: _listed(params.get(kind, {}), grid) for kind in ("classification", "question_answering")}
+    used |= {kind: tasks for kind, tasks in further.items() if tasks}
+    if tasks := _listed(hub.get("classification", {}), grid):
+        used["hub"] = used.get("hub", {}) | {"classification": tasks}
     table = settings_table(used)
     return Fold("Settings", f"{len(table.rows)} of them", [table])
+
+
+def _listed(tasks: Mapping[str, Any], grid: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: settings for name, settings in tasks.items() if name in (*grid["tasks"], *grid["questions"])}
 
 
 def settings_table(*values: Mapping[str, Any]) -> Table:

@@ -105,6 +105,16 @@ def test_settings_of_other_methods_and_data_sources_are_left_out() -> None:
     assert shown["finetune.seeds"] == "1, 2"
 
 
+def test_settings_of_further_tasks_that_are_listed_are_shown() -> None:
+    tasks = {name: {"split": 0.7} for name in ("mood", "other")}
+    hub = {"text": {"config": "c"}, "classification": {"news": {"split": 0.9}, "old": {}}}
+    params = PARAMS | {"classification": tasks, "hub": hub, "finetune": GRID | {"tasks": ["mood", "news"]}}
+    for data, more in (("sample", set()), ("hub", {"hub.text.config"})):
+        (table,) = _tables(settings_fold(params | {"data": data}))
+        found = {str(key) for key, _ in table.rows if str(key).startswith(("classification", "hub"))}
+        assert found == {"classification.mood.split", "hub.classification.news.split"} | more
+
+
 def test_time_is_summed_over_seeds_beside_the_stages() -> None:
     """Stages before pretraining come first, those after it last."""
     records = {name: StageRecord(seconds=of, origin=HERE) for name, of in (("tokenize", 8.0), ("evaluate", 60.0))}
