@@ -1,5 +1,6 @@
 """`retrace review` on real repositories of git and DVC, whose reports are written by hand."""
 
+import gc
 import math
 import os
 import shutil
@@ -232,6 +233,7 @@ def test_the_same_seeds_are_paired(repository: Repository) -> None:
     assert _found()[1].changes[0].why == "within the tolerance of 5 points"
 
 
+@pytest.mark.filterwarnings("ignore:Unclosed c:ResourceWarning")  # sessions that DVC leaves to the garbage collector
 def test_predictions_that_no_remote_gives_are_done_without(repository: Repository) -> None:
     """A folder that was looked at before would be known to DVC."""
     _predict(40)
@@ -242,6 +244,7 @@ def test_predictions_that_no_remote_gives_are_done_without(repository: Repositor
     _predict(32)
     repository.write(_metrics(full=0.84))
     assert _found()[1].changes[0].why == "within the tolerance of 5 points"
+    gc.collect()  # here, where their warnings are ignored
 
 
 def test_answers_to_questions_are_paired(repository: Repository) -> None:
