@@ -1,6 +1,6 @@
 """What was run on what: data, settings, model size, times and provenance."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,16 +74,17 @@ def settings_fold(params: Mapping[str, Any]) -> Fold:
     data = (params["data"], "checkpoints")
     used = {key: value for key, value in params.items() if key not in DATA_KEYS or key in data}
     used["methods"] = {method: methods[method] for method in listed if method in methods}
-    further = {kind: _listed(params.get(kind, {}), grid) for kind in ("classification", "question_answering")}
-    used |= {kind: tasks for kind, tasks in further.items() if tasks}
-    if tasks := _listed(hub.get("classification", {}), grid):
-        used["hub"] = used.get("hub", {}) | {"classification": tasks}
+    tasks = build(Grid, params, "finetune").all_tasks
+    further = {kind: _listed(params.get(kind, {}), tasks) for kind in ("classification", "question_answering")}
+    used |= {kind: found for kind, found in further.items() if found}
+    if found := _listed(hub.get("classification", {}), tasks):
+        used["hub"] = used.get("hub", {}) | {"classification": found}
     table = settings_table(used)
     return Fold("Settings", f"{len(table.rows)} of them", [table])
 
 
-def _listed(tasks: Mapping[str, Any], grid: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: settings for name, settings in tasks.items() if name in (*grid["tasks"], *grid["questions"])}
+def _listed(defined: Mapping[str, Any], tasks: Sequence[str]) -> dict[str, Any]:
+    return {name: settings for name, settings in defined.items() if name in tasks}
 
 
 def settings_table(*values: Mapping[str, Any]) -> Table:

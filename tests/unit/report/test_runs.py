@@ -108,7 +108,11 @@ def test_settings_of_other_methods_and_data_sources_are_left_out() -> None:
 def test_settings_of_further_tasks_that_are_listed_are_shown() -> None:
     tasks = {name: {"split": 0.7} for name in ("mood", "other")}
     hub = {"text": {"config": "c"}, "classification": {"news": {"split": 0.9}, "old": {}}}
-    params = PARAMS | {"classification": tasks, "hub": hub, "finetune": GRID | {"tasks": ["mood", "news"]}}
+    params = PARAMS | {
+        "classification": tasks,
+        "hub": hub,
+        "finetune": {"tasks": ["mood", "news"], "methods": ["full"], "squad_methods": ["full"], "seeds": [1]},
+    }
     for data, more in (("sample", set()), ("hub", {"hub.text.config"})):
         (table,) = _tables(settings_fold(params | {"data": data}))
         found = {str(key) for key, _ in table.rows if str(key).startswith(("classification", "hub"))}
