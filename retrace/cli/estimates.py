@@ -149,15 +149,12 @@ def memory(
 def _head_and_scored(head: Head, recipe: Any, named: "NamedModel", length: int) -> tuple[Any, int]:
     """The head that is trained, and how many tokens of an example a language model computes a loss for."""
     from retrace.estimates.architectures import HEADS
-    from retrace.estimates.memory import pretraining_head
+    from retrace.estimates.memory import pretraining_head, scored_of
     from retrace.estimates.needs import head_of
-    from retrace.models.heads import objective_of
-    from retrace.objectives.language_modelling import masked_of
 
     if isinstance(recipe, FineTuneSettings):
         return head_of(recipe)
-    is_masked = objective_of(named.config) == "masked"
-    scored = masked_of(length, getattr(recipe, "mask_rate", MASK_RATE)) if is_masked else length
+    scored = scored_of(named.config, length, getattr(recipe, "mask_rate", MASK_RATE))
     return pretraining_head(recipe) if recipe else HEADS[head], scored
 
 

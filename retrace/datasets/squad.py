@@ -85,9 +85,14 @@ def _answer(where: str, context: str, item: dict[str, Any]) -> Answer:
         inside = context.encode(errors="replace")[max(0, start) :].startswith(text.encode(errors="replace"))
         counted = ", but at that byte; offsets count characters" if start >= 0 and inside else ""
         raise InputError(f"{where}the answer {text!r} is not at character {start}{counted}")
-    # No token covers white space, so an answer that begins or ends in it would match no tokens.
-    bare = text.strip()
-    return Answer(bare, start + len(text) - len(text.lstrip()), bare != text)
+    # Few tokenizers have tokens for white space, so an answer that begins or ends in it may match no tokens.
+    bare, at = stripped(text, start)
+    return Answer(bare, at, bare != text)
+
+
+def stripped(text: str, start: int) -> tuple[str, int]:
+    """A part of a passage without the white space around it, and the character at which it then starts."""
+    return text.strip(), start + len(text) - len(text.lstrip())
 
 
 def _objects(where: str, holder: dict[str, Any], name: str) -> list[dict[str, Any]]:

@@ -171,10 +171,14 @@ def pretraining_needs(
     config: PreTrainedConfig, recipe: PretrainSettings, blocks: int, bf16: bool, attention: str
 ) -> Needs:
     """The needs of pretraining on a device that gets `blocks` blocks a step."""
-    size = recipe.block_size
-    scored = masked_of(size, recipe.mask_rate) if objective_of(config) == "masked" else size
-    load = Load(blocks, size, blocks * scored, bf16, attention)
+    scored = scored_of(config, recipe.block_size, recipe.mask_rate)
+    load = Load(blocks, recipe.block_size, blocks * scored, bf16, attention)
     return update_needs(pretraining_head(recipe), config, load, recipe.optimizer)
+
+
+def scored_of(config: PreTrainedConfig, tokens: int, mask_rate: float) -> int:
+    """For how many of so many tokens a language model computes a loss: the masked ones, or all if it is causal."""
+    return masked_of(tokens, mask_rate) if objective_of(config) == "masked" else tokens
 
 
 def pretraining_head(recipe: PretrainSettings) -> Head:

@@ -35,14 +35,17 @@ class ReportParams(Params):
     source: dict[str, Any] = Field(alias="data/params.yaml:${data}")
     classification: dict[str, Any] = Field(alias="data/params.yaml:classification")
     question_answering: dict[str, Any] = Field(alias="data/params.yaml:question_answering")
-    of_hub: dict[str, Any] = Field(alias="data/params.yaml:hub.classification")
+    hub_classification: dict[str, Any] = Field(alias="data/params.yaml:hub.classification")
     checkpoints: dict[str, Any] = Field(alias="data/params.yaml:checkpoints")
 
     @property
     def all(self) -> dict[str, Any]:
-        """The settings of both files by key."""
-        data = {key: getattr(self, key) for key in ("classification", "question_answering", "checkpoints")}
-        return self.params | data | {"hub": {"classification": self.of_hub}} | {self.params["data"]: self.source}
+        """These settings by key."""
+        data = {
+            "classification": self.classification, "question_answering": self.question_answering,
+            "hub": {"classification": self.hub_classification}, "checkpoints": self.checkpoints,
+        }  # fmt: skip
+        return self.params | data | {self.params["data"]: self.source}
 
 
 def data_fold(params: Mapping[str, Any], text: bool = True) -> Fold:

@@ -113,26 +113,26 @@ class _Judge:
         """A change for each figure that differs."""
         for (of, who, is_baseline), group in groupby(differing, lambda place: (place.of, place.who, place.is_baseline)):
             places = list(group)
-            paired = {} if is_baseline else self._paired(of, who, [place.figure for place in places])
+            if places[0].figure == FIGURE:
+                yield self._of_perplexity(places[0])
+                continue
+            figures, sides = [place.figure for place in places], self._sides
+            # None if the examples are known to differ.
+            paired = {} if is_baseline else self._pairs.paired_differences(of, who, figures, sides, self._params)
             for place in places:
-                is_text = place.figure == FIGURE
-                if is_text and (why := self._pairs.why_not_comparable(of, who, self._sides)):
-                    yield self._uncompared(place, why)
-                    continue
-                if is_text and self._pairs.have_other_tokens(of, self._sides):
-                    yield self._of_other_tokens(place)
-                    continue
                 found = paired.get(place.figure) if paired else None
                 how = "of the same seeds, paired" if found else "by the spread over seeds"
                 how += ", and over examples, as these are not the same" if paired is None else ""
                 yield self._change(place, found or self._by_spread(place, paired is not None), how)
 
-    def _paired(self, task: str, method: str, figures: Sequence[str]) -> Mapping[str, Difference] | None:
-        """Differences on the same examples by figure; None if the examples are known to differ."""
-        if figures == [FIGURE]:
-            found = self._pairs.paired_perplexity(task, method, self._sides, self._params)
-            return {} if found is None else {FIGURE: found}
-        return self._pairs.paired_differences(task, method, figures, self._sides, self._params)
+    def _of_perplexity(self, place: Place) -> Change:
+        """The change of a perplexity, which is of one model on each side."""
+        if why := self._pairs.why_not_comparable(place.of, place.who, self._sides):
+            return self._uncompared(place, why)
+        if self._pairs.have_other_tokens(place.of, self._sides):
+            return self._of_other_tokens(place)
+        documents = (place.of, place.who, self._sides, self._params)
+        return self._change(place, None if place.is_baseline else self._pairs.paired_perplexity(*documents), "")
 
     def _of_other_tokens(self, place: Place) -> Change:
         """The change of a perplexity whose tokens differ, per token of the base."""

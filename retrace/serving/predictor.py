@@ -71,9 +71,8 @@ class Predictor:
         White space around texts is left out, as in the training data.
         """
         assert isinstance(self.task, Classification), "the task has classes"
-        pairs = [row.get("pair") for row in rows]
-        texts = [(row["text"].strip(), pair and pair.strip()) for row, pair in zip(rows, pairs, strict=True)]
-        examples = self.task.encoded([Example(*both, 0) for both in texts])
+        texts = [(row["text"].strip(), row.get("pair")) for row in rows]
+        examples = self.task.encoded([Example(text, pair and pair.strip(), 0) for text, pair in texts])
         logits = [log_softmax(scores, axis=-1) for scores in self._scores(examples)]
         return softmax(logsumexp(logits, axis=0), axis=-1)
 
@@ -89,8 +88,9 @@ class Predictor:
                 {"label": self.task.classes[label], "probability": round(float(of[label]), 6)}
                 for label, of in zip(found.argmax(-1), found, strict=True)
             ]
-        asked = [(row["passage"], row["question"].strip()) for row in rows]
-        questions = [Question(str(number), "", *of, ()) for number, of in enumerate(asked)]
+        questions = [
+            Question(str(number), "", row["passage"], row["question"].strip(), ()) for number, row in enumerate(rows)
+        ]
         examples = self.task.encoded(questions)
         means = [np.mean(scores, axis=0) for scores in zip(*self._scores(examples), strict=True)]
         spans = self.task.answers(examples, means)

@@ -23,7 +23,7 @@ from transformers import PreTrainedModel
 
 from retrace.compute.tensors import mask_of, padded, ragged
 from retrace.datasets.splits import UNSPACED
-from retrace.datasets.squad import Question
+from retrace.datasets.squad import Question, stripped
 from retrace.finetuning.task import Tensors
 from retrace.models.heads import Head, objective_of, takes_segments
 from retrace.tasks.question_answering.windows import QuestionAnswering, Span, Window, draw_windows, window_questions
@@ -136,8 +136,8 @@ def best_span(window: Window, scores: np.ndarray, max_tokens: int) -> Span:
     whole = allowed & ~within[spans[:, 0]][:, None] & ~within[spans[:, 1]]
     start, end = np.unravel_index(np.where(whole if whole.any() else allowed, sums, -np.inf).argmax(), sums.shape)
     first, last = int(spans[start, 0]), int(spans[end, 1])
-    text = window.question.context[first:last]  # whose byte-level tokens may be white space and nothing else
-    return Span(text.strip(), first + len(text) - len(text.lstrip()), float(sums[start, end]), null)
+    text, first = stripped(window.question.context[first:last], first)  # byte-level tokens may be white space
+    return Span(text, first, float(sums[start, end]), null)
 
 
 @lru_cache(maxsize=64)  # the windows and epochs of a passage follow one another

@@ -20,7 +20,7 @@ from transformers import GenerationConfig, PreTrainedModel
 
 from retrace.compute.tensors import mask_of, padded, rounded_up
 from retrace.core.errors import InputError
-from retrace.datasets.squad import Question
+from retrace.datasets.squad import Question, stripped
 from retrace.finetuning.task import Tensors
 from retrace.models.heads import Head, read_config
 from retrace.models.language_model import LanguageModel
@@ -200,7 +200,7 @@ class GenerativeTask(QuestionAnswering):
             if len(places):
                 start, last = places[0], places[0] + len(ids) - 1
                 found = window.question.context[spans[start, 0] : spans[last, 1]]
-                return found.strip(), int(spans[start, 0]) + len(found) - len(found.lstrip())
+                return stripped(found, int(spans[start, 0]))
         return self._tokenizer.decode(ids.tolist()).strip(), None
 
 
