@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -58,6 +59,11 @@ def test_nothing_is_wrong_with_what_is_committed(checkout: Project) -> None:
     checks = "environment, versions, settings, recorded results, locks, stale results, cache, space, devices"
     found = {line.partition(": ")[0] for line in retrace("doctor").out.splitlines()}
     assert found == {f"ok     {name}" for name in checks.split(", ")}
+
+
+def test_a_folder_that_is_in_no_repository(checkout: Project) -> None:
+    shutil.rmtree(checkout.folder / ".git")
+    assert ("environment", "this folder is in no git repository, and DVC works in one only", "git init") in _wrong()
 
 
 @pytest.mark.parametrize("at", ["md5: ", "cmd: ", "- path: models/", "params:\n", "size: ", "size: ??"])

@@ -272,6 +272,7 @@ def test_perplexities_have_intervals_where_there_are_some() -> None:
     assert "| valid | 9.00 (0.50 – 1,234.50) | 20.00 (0.50 – 1,234.50) | 1.000 (0.500 – 1,234.500) |" in page
     assert "| unigram baseline | valid | 9.00 | 20.00 | 1.000 |" in page
     assert ABSENT not in page
+    assert "Dashed: a unigram model" in page
 
 
 def test_a_perplexity_that_is_absent_or_huge_is_shown_as_such() -> None:
@@ -281,6 +282,7 @@ def test_a_perplexity_that_is_absent_or_huge_is_shown_as_such() -> None:
     assert "| masked, fixed masks | valid | 9.00 (8.00 – 10.00) | 1.25e+300 (2.50e+09 – –) | – |" in page
     assert "| unigram baseline | valid | – | – | – |" in page
     assert "–: too large for a float" in page
+    assert "Dashed" not in page
 
 
 def test_a_model_no_better_than_word_frequencies_is_a_warning_with_its_evidence() -> None:
