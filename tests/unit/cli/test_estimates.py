@@ -132,6 +132,7 @@ WRONG = [
     ("plan --tokens 0", "Invalid value for '--tokens': "),
     ("plan --tokens 1 1 0", "Invalid value for 'devices': "),
     ("plan --tokens 1 --utilization 0", "Invalid value for '--utilization': "),
+    ("plan --tokens 1 --teraflops inf", "Invalid value for '--teraflops': "),
 ]
 
 

@@ -227,6 +227,12 @@ def test_tables_are_sorted_and_downloaded(project: Path, show: Any) -> None:
     assert sorted(after[len(METHODS) :]) == sorted(before[len(METHODS) :])  # baselines stay below
     page.locator("#results th button", has_text="mean").first.click()
     assert page.evaluate(names)[: len(METHODS)] == before[: len(METHODS)]
+    first_row = "document.querySelector('#results tbody').rows[{}].cells[0].textContent"
+    for place, version in enumerate(("2.9.1", "2.13.0", "2.10.4")):
+        page.evaluate(f"{first_row.format(place)} = '{version}'")
+    page.locator("#results th button").first.click()
+    versions = [page.evaluate(first_row.format(place)) for place in range(3)]
+    assert versions == ["2.9.1", "2.10.4", "2.13.0"], "by number, not by letter"
     with page.expect_download() as download:
         page.locator("#results .download").click()
     assert download.value.suggested_filename == "methods-and-tasks.csv"

@@ -10,10 +10,12 @@ import pandas as pd
 import pytest
 
 from retrace.core.files import write_json
+from retrace.evaluation.metrics.squad_v2 import compare
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, Details, MethodDetails
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report import summary, svg
 from retrace.report.blocks import Panels, Section
+from retrace.report.browser import Opinion, Predictions, _packed, _printed
 from retrace.report.page import as_html, as_markdown
 from retrace.report.pretraining import ABSENT, pretraining_section
 from retrace.report.results import Task, read_tasks
@@ -195,6 +197,24 @@ def test_the_best_threshold_is_marked_where_every_method_may_abstain() -> None:
     assert "optimistic" in row.note
     found["scratch"] = found["scratch"].model_copy(update={"threshold_curve": {}})
     assert thresholds(task, found) == [], "it never abstains"
+    steps = [*map(float, range(40)), 1e6]
+    of_many = {"threshold": steps, "f1": [50.0] * 41, "exact_match": [0.0] * 41}
+    (row,) = thresholds(task, {name: AnswerBreakdown(**counts, threshold_curve=of_many) for name in found})
+    drawn = "".join(row.panels[0].drawn)
+    assert ">38</text>" in drawn, "0 to 38: one threshold far away does not stretch the axis"
+    assert "1,000,000" not in drawn
+
+
+def test_an_f1_of_exactly_half_counts_as_right_in_spite_of_rounding() -> None:
+    """6 of 11 words are among the 13 right ones: 2 × 6 / (11 + 13)."""
+    said = "r1 r2 r3 r4 r5 r6 w1 w2 w3 w4 w5"
+    gold = ("r1 r2 r3 r4 r5 r6 r7 r8 r9 r10 r11 r12 r13",)
+    score = compare(gold, said)[1]
+    assert 0.5 - 1e-12 < score < 0.5
+    opinion = Opinion([said], [[score]], [0.0], [-1])
+    found = Predictions(_task(), ["Which?"], [gold], {"Full": opinion}, (), ["A passage."], [[(0, 9)]])
+    assert _packed(found)["methods"][0]["right"] == ["1"]
+    assert _printed(found, None).blocks[0].rows[0][-1] == f"✓ {said}"
 
 
 def test_the_data_page_has_the_cards_of_running_text_and_listed_tasks(

@@ -70,6 +70,10 @@ def test_an_ensemble_averages_the_probabilities_of_all_seeds(here: Path, monkeyp
     assert len(set(alone)) == 3
     assert positive() == alone[0]
     assert positive("--ensemble") == pytest.approx(sum(alone) / 3, abs=2e-6)
+    Path("models/pretrained").rename("models/elsewhere")
+    done = retrace("predict", "sst2", "the ale was charming")
+    assert (done.code, done.out) == (2, "")
+    assert "models/pretrained: no such folder; run dvc repro" in done.err
 
 
 @pytest.mark.parametrize("line", ["good\n", '{"text": "good"}\n'])
