@@ -49,15 +49,8 @@ def predict(
     pairs = not asks and read_examples(grid.data_of(task), "dev")[0].pair is not None
     if not asks and (question or passage):
         raise InputError(f"--passage and --question are for question answering; {task} takes texts")
-    if bool(question) != (passage is not None):
-        raise InputError("--passage and --question go together")
-    context = read_text(passage) if passage else ""
     keys = ("passage", "question") if asks else ("text", "pair") if pairs else ("text",)
-    rows: list[Row] = [{"passage": context, "question": each} for each in question]
-    for number, row in enumerate(rows, start=1):
-        _require_texts(row, ("question",), f"--question {number}")
-    if texts or not rows:
-        rows += _rows(keys, texts)
+    rows = _asked(passage, question) or list(_rows(keys, texts))
     if not rows:
         raise InputError(f"nothing to predict: expected a {'question' if asks else 'text'}, or lines on standard input")
     found = predictor.answers(rows)
@@ -84,6 +77,17 @@ def chosen_cell(grid: Grid, task: str, method: str | None, seed: int | None) -> 
     """The cell of the grid that options name, by default that of the task's first method and the first seed."""
     first = next(iter(grid.methods_of(task)), "")  # questions may have no method
     return Cell(task, method or first, grid.seeds[0] if seed is None else seed)
+
+
+def _asked(passage: Path | None, questions: Sequence[str]) -> list[Row]:
+    """A row for each --question; none without any."""
+    if bool(questions) != (passage is not None):
+        raise InputError("--passage and --question go together")
+    context = read_text(passage) if passage else ""
+    rows = [{"passage": context, "question": question} for question in questions]
+    for number, row in enumerate(rows, start=1):
+        _require_texts(row, ("question",), f"--question {number}")
+    return rows
 
 
 def _rows(keys: Sequence[str], texts: Sequence[str] | None) -> Iterator[Row]:
