@@ -200,18 +200,23 @@ def _merge(into: MutableMapping[str, Any], values: Mapping[str, Any], above: str
 
     With `replace`, keys that have no value are removed.
     """
-    for gone in [name for name in into if name not in values] if replace else ():
-        del into[gone]
+    if replace:
+        for gone in [name for name in into if name not in values]:
+            del into[gone]
     for name, value in values.items():
         key, old = f"{above}{name}", into.get(name)
-        if name in into and old == value:
+        if name not in into:
+            is_default = "default" in _schema(key) and value == _schema(key)["default"]
+            if replace or not is_default:
+                into[name] = value
+        elif old == value:
             continue
-        if isinstance(old, MutableMapping) and isinstance(value, Mapping):
-            is_further_task = not (above or _schema(key))
+        elif isinstance(old, MutableMapping) and isinstance(value, Mapping):
+            is_further_task = not above and not _schema(key)
             _merge(old, value, f"{key}.", replace or key in WHOLE or is_further_task)
         elif isinstance(old, MutableSequence) and isinstance(value, list | tuple):
             old[:] = value  # keeps its style
-        elif name in into or replace or "default" not in _schema(key) or value != _schema(key)["default"]:
+        else:
             into[name] = value
 
 

@@ -80,11 +80,11 @@ def damaged(folder: Path, digests: Mapping[str, str]) -> Path | None:
 
     `digests` are those of `file_digests`, of this folder and maybe others.
     """
-    written, expected = (folder / SUMS).read_bytes(), _sums(folder, digests)
-    if written == expected:
-        return None
-    others = {*expected.splitlines()}.difference(written.splitlines())
-    return folder / min((line.decode().partition("  ")[2] for line in others), default=SUMS)
+    written, now = (folder / SUMS).read_bytes(), _sums(folder, digests)
+    changed = sorted(set(now.splitlines()) - set(written.splitlines()), key=_name_in)
+    if changed:
+        return folder / _name_in(changed[0])
+    return None if now == written else folder / SUMS
 
 
 def write_text(path: Path, text: str) -> None:
@@ -215,6 +215,11 @@ def _sums(folder: Path, digests: Mapping[str, str]) -> bytes:
     """The digests of the files in a folder as sha256sum writes them, without `SUMS` itself."""
     inside = {str(Path(path).relative_to(folder)): path for path in digests if Path(path).is_relative_to(folder)}
     return "".join(f"{digests[inside[name]]}  {name}\n" for name in sorted(inside) if name != SUMS).encode()
+
+
+def _name_in(line: bytes) -> str:
+    """The file that a line of `SUMS` is about."""
+    return line.decode().partition("  ")[2]
 
 
 @contextmanager

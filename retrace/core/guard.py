@@ -23,7 +23,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TextIO
 
-from retrace.core.errors import STOPPING, InputError, Interrupted
+from retrace.core.errors import BEGAN, STOPPING, InputError, Interrupted
 from retrace.core.files import SUMS, damaged, file_digest, file_digests
 from retrace.core.paths import PROJECT, WORKSPACES
 from retrace.core.settings import file_of, read_params, values_of
@@ -31,7 +31,6 @@ from retrace.core.settings import file_of, read_params, values_of
 LOCKS = Path(".retrace/locks")
 CODE = ("stages", "retrace")
 PAUSE = 0.2  # seconds between two looks at a lock or a process
-STARTING = 0.01  # seconds before Python reads the first of our files, at least; the resolution of process start times
 AHEAD = 60  # seconds that a file server's clock may be ahead; a later time is from before this clock was set back
 Digests = dict[str, str]  # path → SHA-256 of the file
 
@@ -162,13 +161,8 @@ def _lock(name: str) -> TextIO:
 
 def _changed_while_starting() -> list[str]:
     """Loaded modules whose files changed since this process began, and which may be loaded from older content."""
-    if not sys.platform.startswith("linux"):
-        return []
-    began = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
-    age = time.clock_gettime(time.CLOCK_BOOTTIME) - began
-    now = time.time()
     times = {path: (PROJECT / path).stat().st_ctime for path in _loaded()}
-    return [path for path, changed in times.items() if now - age + STARTING < changed <= now + AHEAD]
+    return [path for path, changed in times.items() if BEGAN < changed <= time.time() + AHEAD]
 
 
 def _changed_settings(settings: Mapping[str, Any]) -> list[str]:

@@ -75,8 +75,10 @@ def method_settings(
     settings = build(module.Settings, {"methods": {label: _without_tasks(entry)}}, key)
     changes = build(dict[str, dict[str, Any]], params, f"{key}.{PER_TASK}") if PER_TASK in entry else {}
     for name, changed in changes.items():
-        for kept in sorted({"method", "checkpoint"} & changed.keys()):
-            raise InputError(f"params.yaml: {key}.{PER_TASK}.{name}.{kept}: a method has one {kept} for all tasks")
+        for fixed in ("checkpoint", "method"):
+            if fixed in changed:
+                said = f"a method has one {fixed} for all tasks"
+                raise InputError(f"params.yaml: {key}.{PER_TASK}.{name}.{fixed}: {said}")
         there = {"methods": {label: {PER_TASK: {name: entry_in_force(params, label, name)}}}}
         checked = build(module.Settings, there, f"{key}.{PER_TASK}.{name}")
         settings = checked if name == task else settings

@@ -237,25 +237,30 @@ def mask_blocks(blocks: Tensor, masking: Masking, vocabulary: Vocabulary, genera
 def _chosen(blocks: Tensor, special: Tensor, counts: Tensor, masking: Masking, generator: torch.Generator) -> Tensor:
     """The `counts` tokens of each block with the highest random numbers, (B, T); the tokens of a word share one."""
     draw = torch.rand(blocks.shape, generator=generator)
-    word = None
-    if masking.continues is not None:
-        begins = ~masking.continues[blocks]
-        begins[:, 0] = True  # a block may begin within a word
-        if masking.closes is not None:
-            begins[:, 1:] |= masking.closes[blocks[:, :-1]]
-        begins |= special
-        begins[:, 1:] |= special[:, :-1]
-        word = begins.long().cumsum(1) - 1
-        draw = draw.gather(1, word)
-    draw = draw.masked_fill(special, -1.0)
-    most = int(counts.max())
-    within = torch.arange(most) < counts[:, None]
-    chosen = torch.zeros_like(special).scatter(1, draw.topk(most, dim=1).indices, within) & ~special
-    if word is not None:  # drop words that were chosen in part
-        spared = torch.zeros_like(draw).scatter_reduce(1, word, (~chosen).float(), "amax")
-        whole = chosen & (spared.gather(1, word) == 0)
-        chosen = torch.where(whole.any(1, keepdim=True), whole, chosen)  # unless none is left
-    return chosen
+    words = None if masking.continues is None else _words(blocks, special, masking.continues, masking.closes)
+    if words is not None:
+        draw = draw.gather(1, words)
+    highest = draw.masked_fill(special, -1.0).topk(int(counts.max()), dim=1).indices
+    wanted = torch.arange(highest.shape[1]) < counts[:, None]
+    chosen = torch.zeros_like(special).scatter(1, highest, wanted) & ~special
+    return chosen if words is None else _whole_words(chosen, words)
+
+
+def _words(blocks: Tensor, special: Tensor, continues: Tensor, closes: Tensor | None) -> Tensor:
+    """The number of each token's word within its block, (B, T), from 0; special tokens are words of their own."""
+    begins = ~continues[blocks] | special
+    begins[:, 0] = True  # a block may begin within a word
+    begins[:, 1:] |= special[:, :-1]
+    if closes is not None:
+        begins[:, 1:] |= closes[blocks[:, :-1]]
+    return begins.long().cumsum(1) - 1
+
+
+def _whole_words(chosen: Tensor, words: Tensor) -> Tensor:
+    """Without the words that were chosen in part, (B, T), unless none would be left."""
+    spared = torch.zeros(chosen.shape).scatter_reduce(1, words, (~chosen).float(), "amax")  # by word
+    whole = chosen & (spared.gather(1, words) == 0)
+    return torch.where(whole.any(1, keepdim=True), whole, chosen)
 
 
 def masked_batches(

@@ -173,22 +173,30 @@ def pack(data: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _packed(found: Predictions) -> dict[str, Any]:
-    places = _spread(len(found.texts), MOST)
-    shown = [found.passages[i] for i in places] if found.passages else []
+    kept = _spread(len(found.texts), MOST)
+    shown = [found.passages[i] for i in kept] if found.passages else []
     passages = {passage: number for number, passage in enumerate(dict.fromkeys(shown))}
-    methods, times = [], 100 if found.classes else 10
-    for name, of in found.opinions.items():
-        right = ["".join("1" if seed[i] >= RIGHT else "0" for i in places) for seed in of.scores]
-        sure = None if of.sure is None else [None if isnan(of.sure[i]) else round(times * of.sure[i]) for i in places]
-        said = _placed(of, places) if passages else {"said": [found.classes.index(of.said[i]) for i in places]}
-        methods.append({"name": name, "baseline": of.sure is None, "right": right, "sure": sure, **said})
+    classes = {name: number for number, name in enumerate(found.classes)}
     return {
         "title": found.task.title, "noun": found.task.noun,
-        "number": [i + 1 for i in places] if len(places) < len(found.texts) else None, "methods": methods,
-        "classes": found.classes, "text": [found.texts[i] for i in places], "passages": list(passages),
+        "number": [i + 1 for i in kept] if len(kept) < len(found.texts) else None,
+        "methods": [_packed_opinion(name, opinion, kept, classes) for name, opinion in found.opinions.items()],
+        "classes": found.classes, "text": [found.texts[i] for i in kept], "passages": list(passages),
         "passage": [passages[passage] for passage in shown],
-        "gold": [found.spans[i] if passages else found.classes.index(found.golds[i][0]) for i in places],
+        "gold": [classes[found.golds[i][0]] if classes else found.spans[i] for i in kept],
     }  # fmt: skip
+
+
+def _packed_opinion(name: str, opinion: Opinion, kept: Sequence[int], classes: Mapping[str, int]) -> dict[str, Any]:
+    """The predictions of a method or a baseline for the examples that are kept; `classes`: numbers by name, if any."""
+    sure, times = opinion.sure, 100 if classes else 10
+    return {
+        "name": name,
+        "baseline": sure is None,
+        "right": ["".join("1" if seed[i] >= RIGHT else "0" for i in kept) for seed in opinion.scores],
+        "sure": None if sure is None else [None if isnan(sure[i]) else round(times * sure[i]) for i in kept],
+        **({"said": [classes[opinion.said[i]] for i in kept]} if classes else _placed(opinion, kept)),
+    }
 
 
 def _placed(opinion: Opinion, places: Sequence[int]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ elsewhere.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -321,28 +322,31 @@ def _row(task: Task, axes: Axes, row: Standing, y: int) -> Iterator[Markup]:
 
 def summary_table(tasks: Sequence[Task], shares: Mapping[str, float], seconds: Mapping[str, float]) -> Table:
     """Methods by how far they are below the best of their tasks, then baselines; `tasks` are those with scores."""
+    of_task = ("mean", "95% interval", "sd") if most_seeds(tasks) > 1 else ("score", "95% interval")
+    cells = [_columns(task) for task in tasks]
 
-    def behind(name: str) -> float:
-        of = [task for task in tasks if name in task.methods]
-        return fmean(task.sign * (task.score(task.methods[0]).value - task.score(name).value) for task in of)
+    def row(name: str, method: str | None, absent: str) -> list[str | Cell]:
+        of_tasks = [task.get((name, method), [absent] * len(of_task))[: len(of_task)] for task in cells]
+        first: str | Cell = name if method is None else Cell(name, tasks[0].places[method])
+        trained = "" if method is None else _trained(shares.get(method))
+        time = "" if method is None else figure_text(seconds.get(method), 0)
+        return [first, trained, *chain(*of_tasks), time]
 
-    methods = sorted(dict.fromkeys(method for task in tasks for method in task.methods), key=behind)
-    baselines = list(dict.fromkeys(name for task in tasks for name in task.baselines))
-    columns = ("mean", "95% interval", "sd") if most_seeds(tasks) > 1 else ("score", "95% interval")
-    count, found = len(columns), [_columns(task) for task in tasks]
-    rows: list[list[str | Cell]] = []
-    for method in methods:
-        name = method_name(method)
-        cells = chain(*(of.get((name, method), [NOTHING] * count)[:count] for of in found))
-        cost = _trained(shares.get(method)), figure_text(seconds.get(method), 0)
-        rows.append([Cell(name, tasks[0].places[method]), cost[0], *cells, cost[1]])
-    for name in map(baseline_name, baselines):
-        rows.append([name, "", *chain(*(of.get((name, None), [""] * count)[:count] for of in found)), ""])
+    methods = dict.fromkeys(method for task in tasks for method in task.methods)
+    baselines = dict.fromkeys(name for task in tasks for name in task.baselines)
+    rows = [row(method_name(name), name, NOTHING) for name in sorted(methods, key=partial(_behind, tasks))]
+    rows += [row(baseline_name(name), None, "") for name in baselines]
     units = [", %" if task.legend.scale == "fraction" else "" for task in tasks]
-    above = [(f"{task.title}: {task.legend.name}{unit}", count) for task, unit in zip(tasks, units, strict=True)]
-    header = ["method", "trained, %", *columns * len(tasks), "time, s"]
+    above = [(f"{task.title}: {task.legend.name}{unit}", len(of_task)) for task, unit in zip(tasks, units, strict=True)]
+    header = ["method", "trained, %", *of_task * len(tasks), "time, s"]
     groups = [("", 1), ("Weights", 1), *above, ("Training", 1)]
     return Table(header, rows, label="Methods and tasks", groups=groups, apart=len(baselines))
+
+
+def _behind(tasks: Sequence[Task], method: str) -> float:
+    """How far a method is below the best, the mean over its tasks."""
+    own = [task for task in tasks if method in task.methods]
+    return fmean(task.sign * (task.score(task.methods[0]).value - task.score(method).value) for task in own)
 
 
 def _trained(percent: float | None) -> str:

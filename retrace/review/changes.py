@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, Literal
 
 from retrace.core.paths import ON_TEST
-from retrace.evaluation.records import BESIDE
+from retrace.evaluation.records import BESIDE, MethodDetails
 from retrace.evaluation.settings import EvaluateParams
 from retrace.report.blocks import NOTHING
 from retrace.report.names import points, shown_signed, with_unit
@@ -155,23 +155,17 @@ class _Judge:
         """
         if place.is_baseline:
             return None
-        counts, errors, freedom, squares = [], list[float](), 0, 0.0
-        for side in self._sides:
-            task = side.details.tasks.get(place.of) if side.details else None
-            of = task.methods.get(place.who) if task else None
-            counts.append(len(of.seeds) if of else len(flat(side.params).get("finetune.seeds") or [1]))
-            if of and place.figure in of.std:
-                freedom += len(of.seeds) - 1
-                squares += (len(of.seeds) - 1) * of.std[place.figure] ** 2
-            ends = of.intervals.get(place.figure, {}) if of and not has_same_examples else {}
-            if ends:
-                low, high = (ends.get(f"{end}_examples", ends[end]) for end in ("low", "high"))
-                errors.append((high - low) / (2 * Z))
-        if not squares or not (has_same_examples or len(errors) == 2):
+        found = [side.method(place) for side in self._sides]
+        spreads = [(len(of.seeds) - 1, of.std[place.figure]) for of in found if of and place.figure in of.std]
+        pooled = sum(free * std**2 for free, std in spreads)
+        examples = [] if has_same_examples else [_error_over_examples(of, place.figure) for of in found]
+        if not pooled or None in examples:
             return None
-        error = math.sqrt(squares / freedom * sum(1 / count for count in counts))
+        seeds = sum(1 / side.seeds_of(of) for side, of in zip(self._sides, found, strict=True))
+        of_seeds, freedom = pooled * seeds, sum(free for free, _ in spreads)
         old, new = (side.headlines.figures[place] for side in self._sides)
-        return Difference(new - old, math.hypot(*errors), error, freedom)
+        of_examples = math.hypot(*(error or 0.0 for error in examples))
+        return Difference(new - old, of_examples, math.sqrt(of_seeds / freedom), freedom)
 
     def _change(
         self, place: Place, found: Difference | None, how: str, values: Sequence[float] | None = None
@@ -203,6 +197,15 @@ class _Judge:
         if task.endswith(ON_TEST):
             legend["validation_loss"] = replace(CURVES["validation_loss"], name="loss")
         return legend
+
+
+def _error_over_examples(method: MethodDetails | None, figure: str) -> float | None:
+    """The standard error of a figure for the choice of examples; None if it has no interval over them."""
+    ends = method.intervals.get(figure) if method else None
+    if not ends:
+        return None
+    low, high = (ends.get(f"{end}_examples", ends[end]) for end in ("low", "high"))
+    return (high - low) / (2 * Z)
 
 
 def _notes(old: Revision, new: Revision) -> Iterator[str]:

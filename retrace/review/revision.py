@@ -18,7 +18,7 @@ from retrace.core.errors import InputError
 from retrace.core.paths import ON_TEST
 from retrace.core.records import Record, RunRecord, git, try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS, with_data
-from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
+from retrace.evaluation.records import DETAILS, METRICS, Details, MethodDetails, Metrics
 from retrace.perplexity.measures import LANGUAGE_MODEL, PERPLEXITY, Perplexities
 from retrace.results.grid import RUNS, SQUAD, Kind
 
@@ -87,6 +87,15 @@ class Revision:
     def details(self) -> Details | None:
         """Its scores.json, if available."""
         return self._record(Details, DETAILS)
+
+    def method(self, place: Place) -> MethodDetails | None:
+        """The details of a method on a task, if available."""
+        task = self.details.tasks.get(place.of) if self.details else None
+        return task.methods.get(place.who) if task else None
+
+    def seeds_of(self, method: MethodDetails | None) -> int:
+        """How many seeds a method has; by the settings where its details are not available."""
+        return len(method.seeds) if method else len((self.params.get("finetune") or {}).get("seeds") or [1])
 
     @cached_property
     def params(self) -> dict[str, Any]:

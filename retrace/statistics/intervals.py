@@ -198,20 +198,27 @@ def intervals(seeds: Sequence[Scored]) -> dict[str, Interval]:
     """
     found = {}
     for name in seeds[0].drawn:
-        by_seed, ends = [seed.figures[name] for seed in seeds], seeds[0].ends.get(name, ANYWHERE)
-        value, drawn = float(np.mean(by_seed)), np.mean([seed.drawn[name] for seed in seeds], axis=0)
-        examples = min(seed.examples.get(name, 0) for seed in seeds)
-        if examples > 1 and all(name in seed.by_class for seed in seeds):
-            classes = [seed.by_class[name] for seed in seeds]
-            of_examples = with_classes(value, centred_interval(value, drawn, examples, ends), classes, ends)
+        of_examples = _over_examples(name, seeds)
+        if len(seeds) == 1:
+            found[name] = of_examples
         else:
-            shares = [seed.shares[name] for seed in seeds] if all(name in seed.shares for seed in seeds) else []
-            of_examples = interval_of_examples(value, shares, drawn, examples, ends)
-        found[name] = of_examples
-        if len(seeds) > 1:
-            found[name] = with_seeds(of_examples, by_seed, ends)
-            found[name] |= {f"{end}_examples": at for end, at in of_examples.items()}
+            ends = seeds[0].ends.get(name, ANYWHERE)
+            both = with_seeds(of_examples, [seed.figures[name] for seed in seeds], ends)
+            found[name] = both | {f"{end}_examples": at for end, at in of_examples.items()}
     return found
+
+
+def _over_examples(name: str, seeds: Sequence[Scored]) -> Interval:
+    """The interval of a figure, or of its mean over seeds, for the choice of examples alone."""
+    ends = seeds[0].ends.get(name, ANYWHERE)
+    value = float(np.mean([seed.figures[name] for seed in seeds]))
+    drawn = np.mean([seed.drawn[name] for seed in seeds], axis=0)
+    examples = min(seed.examples.get(name, 0) for seed in seeds)
+    if examples > 1 and all(name in seed.by_class for seed in seeds):
+        centred = centred_interval(value, drawn, examples, ends)
+        return with_classes(value, centred, [seed.by_class[name] for seed in seeds], ends)
+    shares = [seed.shares[name] for seed in seeds] if all(name in seed.shares for seed in seeds) else []
+    return interval_of_examples(value, shares, drawn, examples, ends)
 
 
 def with_classes(value: float, interval: Interval, seeds: Sequence[ByClass], ends: Ends) -> Interval:

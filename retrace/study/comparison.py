@@ -18,10 +18,10 @@ A figure may end in *, which stands for the rest of its name: score.squad.full.m
 meteor_exact_stem.
 """
 
+import fnmatch
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import cached_property
 from statistics import mean, stdev
 from typing import Any, Self
@@ -43,7 +43,7 @@ from retrace.report.runs import read_runs
 from retrace.results.grid import Grid
 from retrace.statistics.intervals import Interval, clipped, student
 from retrace.statistics.scales import CURVES, MEASURES, SCALES, SHARES, Better, Figure, Legend, factor
-from retrace.study.published import BETWEEN, PUBLISHED, Cell, ComparedCell, ComparedTable, Form, PublishedStudy, Verdict
+from retrace.study.published import PUBLISHED, Cell, ComparedCell, ComparedTable, Form, PublishedStudy, Verdict
 
 COUNTS = ("updates", "tokens", "parameters", "trained_parameters", "processes")  # the same on every machine
 NO_HEAD = "none"
@@ -94,9 +94,15 @@ class Reports:
         )
 
     @cached_property
-    def figures(self) -> dict[tuple[str, ...], Reproduced | None]:
-        """Every measured figure by the parts of its address; None if it is undefined."""
-        return {(*path, name): found for path, figures in _measured(self) for name, found in figures.items()}
+    def figures(self) -> dict[str, Any]:
+        """Every measured figure, in a mapping for each part of its address; None if it is undefined."""
+        tree: dict[str, Any] = {}
+        for path, figures in _measured(self):
+            branch = tree
+            for part in path:
+                branch = branch.setdefault(part, {})
+            branch.update(figures)
+        return tree
 
 
 def pretrains(params: Mapping[str, Any]) -> bool:
@@ -113,22 +119,18 @@ def find_figure(address: str, reports: Reports) -> Reproduced | None:
     if kind in _COUNTED:
         return Reproduced(counted(address, reports.params), "mebibytes" if kind == "memory" else "count", is_exact=True)
     _there(kind, [*MEASURED, *_COUNTED])
-    paths = [path for path in reports.figures if path[0] == kind]
-    if not paths:
-        return None
-    for place, step in enumerate(steps, 1):
-        there = dict.fromkeys(path[place] for path in paths if len(path) > place)
-        matching = [name for name in there if fnmatchcase(name, step)]
+    there = reports.figures.get(kind)
+    for place, step in enumerate(steps if there else (), 1):
+        names = list(there) if isinstance(there, Mapping) else []
+        matching = fnmatch.filter(names, step)
         name = matching[0] if len(matching) == 1 else step
         # Numbers are epochs and seeds, of which a small run may have fewer.
-        if name not in there and place < len(steps) and (name in reports.named or name.isdecimal()):
+        if name not in names and place < len(steps) and (name in reports.named or name.isdecimal()):
             return None
-        _there(name, there)
-        paths = [path for path in paths if path[place] == name]
-    if len(paths[0]) > len(steps) + 1:
-        further = dict.fromkeys(path[len(steps) + 1] for path in paths)
-        raise LookupError(f"the address is incomplete; continue with one of {', '.join(further)}")
-    return reports.figures[paths[0]]
+        there = there[_there(name, names)]
+    if isinstance(there, Mapping):
+        raise LookupError(f"the address is incomplete; continue with one of {', '.join(there)}")
+    return there
 
 
 def counted(address: str, params: Mapping[str, Any]) -> float:
@@ -271,8 +273,9 @@ def compare_tables(study: PublishedStudy, reports: Reports) -> dict[str, Compare
         rows: dict[str, dict[str, ComparedCell]] = {}
         for cell in table.cells():
             where = f"tables: {table.name}: {cell.row}: {cell.column}"
-            ends = [_on_scale(of, cell.scale, f"{where}: {cell.address}") for of in _find(cell.address, reports, where)]
-            rows.setdefault(cell.row, {})[cell.column] = _compared_cell(cell, ends)
+            found_here = _find(cell.address, reports, where)
+            shown = found_here and _on_scale(found_here, cell.scale, f"{where}: {cell.address}")
+            rows.setdefault(cell.row, {})[cell.column] = _compared_cell(cell, shown)
         best = _best_cells(rows) if table.best else {}
         found[table.name] = ComparedTable(title=table.title, rows=rows, section=table.section, best=best)
     return found
@@ -285,27 +288,20 @@ def evidence(study: PublishedStudy, reports: Reports) -> list[dict[str, str]]:
     """
     found = []
     for place, doubt in enumerate(study.doubts):
-        texts = {}
-        for what, address in doubt.figures.items():
-            ends = _find(address, reports, f"doubts[{place}]: {what}")
-            shown = [Form(SCALES[end.scale].digits).text(end.value, interval=end.interval) for end in ends]
-            texts[what] = BETWEEN.join(shown) if len(shown) == len(address.split(BETWEEN)) else ""
-        found.append(texts)
+        shown = {what: _find(address, reports, f"doubts[{place}]: {what}") for what, address in doubt.figures.items()}
+        found.append({what: Form(SCALES[of.scale].digits).text(of.value, interval=of.interval) if of else ""
+                      for what, of in shown.items()})  # fmt: skip
     return found
 
 
-def _compared_cell(cell: Cell, found: Sequence[Reproduced]) -> ComparedCell:
-    """The cell with the figure found for it, or both ends of a range."""
-    verdict, published = _verdict(cell, found), cell.published
-    found = [] if verdict == Verdict.NOT_MEASURED else found
-    one = found[0] if len(found) == 1 else None
+def _compared_cell(cell: Cell, found: Reproduced | None) -> ComparedCell:
+    published = cell.published
     return ComparedCell(
-        verdict=verdict, scale=cell.scale, printed=published and published.text,
-        shown=BETWEEN.join(cell.form.text(each.value, each.std, each.interval) for each in found) or None,
+        verdict=_verdict(cell, found), scale=cell.scale, printed=published and published.text,
+        shown=found and cell.form.text(found.value, found.std, found.interval),
         published=published and published.value, published_std=published and published.std,
-        published_end=published and published.end, reproduced=found[0].value if found else None,
-        reproduced_end=found[1].value if len(found) == 2 else None,
-        std=one and one.std, interval=one and one.interval, better=found[0].better if found else None,
+        published_end=published and published.end, reproduced=found and found.value,
+        std=found and found.std, interval=found and found.interval, better=found and found.better,
     )  # fmt: skip
 
 
@@ -323,15 +319,12 @@ def _best_cells(rows: Mapping[str, Mapping[str, ComparedCell]]) -> dict[str, set
     return best
 
 
-def _find(address: str | None, reports: Reports, where: str) -> Iterator[Reproduced]:
-    """The figure at an address, or at both addresses of a range, where they were run."""
-    for end in address.split(BETWEEN) if address else ():
-        try:
-            found = find_figure(end, reports)
-        except LookupError as error:
-            raise InputError(f"{PUBLISHED}: {where}: {end}: {error.args[0]}") from None
-        if found is not None:
-            yield found
+def _find(address: str | None, reports: Reports, where: str) -> Reproduced | None:
+    """The figure at an address; None without one, or if it was not run."""
+    try:
+        return find_figure(address, reports) if address else None
+    except LookupError as error:
+        raise InputError(f"{PUBLISHED}: {where}: {address}: {error.args[0]}") from None
 
 
 def _on_scale(found: Reproduced, scale: str, where: str) -> Reproduced:
@@ -343,21 +336,17 @@ def _on_scale(found: Reproduced, scale: str, where: str) -> Reproduced:
     return replace(found, value=times * found.value, scale=scale, std=std, interval=interval)
 
 
-def _verdict(cell: Cell, found: Sequence[Reproduced]) -> Verdict:
-    """`found` has a figure, or both ends of a range, as far as they were run."""
-    if cell.address is None or len(found) < len(cell.address.split(BETWEEN)):
+def _verdict(cell: Cell, found: Reproduced | None) -> Verdict:
+    if found is None:
         return Verdict.NOT_MEASURED
-    if found[0].is_timed:
+    if found.is_timed:
         return Verdict.OF_MACHINE
     if cell.published is None:
         return Verdict.NOT_PUBLISHED
     printed = [end for end in (cell.published.value, cell.published.end) if end is not None]
-    if len(printed) > len(found):  # a range beside one figure
-        if min(printed) - cell.half <= found[0].value <= max(printed) + cell.half:
-            return Verdict.IN_RANGE
-        printed = [min(printed, key=lambda end: abs(end - found[0].value))]
-    verdicts = [_of_figure(cell, end, each) for end, each in zip(printed, found, strict=True)]
-    return max(verdicts, key=list(Verdict).index)
+    if len(printed) == 2 and min(printed) - cell.half <= found.value <= max(printed) + cell.half:
+        return Verdict.IN_RANGE
+    return _of_figure(cell, min(printed, key=lambda end: abs(end - found.value)), found)
 
 
 def _of_figure(cell: Cell, printed: float, found: Reproduced) -> Verdict:

@@ -22,7 +22,6 @@ from retrace.report.blocks import NOTHING, figure_text
 from retrace.statistics.scales import SCALES, SHARES, Better, Interval
 
 PUBLISHED, STUDIES, RESULT = Path("published.yaml"), Path("studies"), Path("reports/study.json")
-BETWEEN = " to "  # between the addresses of both ends of a range
 BARE = ("fraction", "correlation", "score")  # scales on which 0 and 1 without a point are exact, not rounded 0.4 or 0.6
 _NAME = re.compile(r"[A-Za-z0-9-]+")
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
@@ -139,7 +138,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Cell:
-    """One figure of a table, or the two ends of a range."""
+    """One figure of a table."""
 
     row: str
     column: str
@@ -152,8 +151,6 @@ class Cell:
             return
         if self.published.form.unit == "%" and not self.scale.startswith("percent"):
             raise ValueError(f"{self.published.text!r} is not allowed; % needs the scale percent or percentage")
-        if (self.address or "").count(BETWEEN) > (self.published.end is not None):
-            raise ValueError(f"{self.address}: two addresses need a printed range, such as 124 to 99")
 
     @property
     def digits(self) -> int:
@@ -320,7 +317,6 @@ class ComparedCell(Record):
     reproduced: float | None
     published_std: float | None = None
     published_end: float | None = None  # of a range, whose other end is `published`
-    reproduced_end: float | None = None
     std: float | None = None  # over seeds
     interval: Interval | None = None
     better: Better | None = Field(default=None, exclude=True)  # which way is better, where the metric says so
@@ -341,7 +337,6 @@ class ComparedCell(Record):
         found = handler(self)
         if self.verdict == Verdict.OF_MACHINE:
             found |= {"shown": None, "reproduced": None}
-            found.pop("reproduced_end", None)
         return found
 
 

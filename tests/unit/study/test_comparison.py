@@ -183,9 +183,6 @@ def test_verdicts() -> None:
         ("count", "formula.roberta-small.total", {"22,829,056": "exact", "22,829,057": "beyond"}),
         ("count", "run.pretrain.updates", {"686": "exact"}),
         ("seconds", "run.pretrain.seconds", {"46": "of this machine"}),
-        ("fraction", "score.sst2.full.accuracy to score.sst2.lora.accuracy",
-         {"0.80-0.75": "exact", "0.77-0.75": "within", "0.80-0.70": "no interval"}),
-        ("fraction", "score.sst2.full.accuracy to score.sst2.scratch.accuracy", {"0.80-0.75": "not measured"}),
     ):  # fmt: skip
         found = {published: _cell(scale, published, address).verdict for published in verdicts}
         assert found == verdicts, address
@@ -203,16 +200,16 @@ def test_a_cell_is_on_the_tables_scale() -> None:
         _cell("fraction", "0.5", "score.sst2.full.f1")
 
 
-def test_as_many_digits_are_shown_as_were_printed_and_both_ends_of_a_range() -> None:
+def test_as_many_digits_are_shown_as_were_printed() -> None:
     assert _cell("mebibytes", "1.84e-2", "memory.full.per_token_pair").shown == "1.84e-02"
     assert _cell("count", "22M", "formula.roberta-small.total").shown == "22,829,056"
     assert _cell("percentage", "0", "score.sst2.full.exact_match").shown == "60.00", "none at all is no rounded 0.4"
     assert _cell("fraction", "0.8").shown == "0.8 (0.8 – 0.9)"
     assert _cell("fraction", "0.80000").shown == "0.80000 (0.75000 – 0.86000)"
     assert _cell("fraction", "1").shown == _cell("fraction", None).shown == "0.8000 (0.7500 – 0.8600)"
-    both = _cell("fraction", "0.80-0.70", "score.sst2.full.accuracy to score.sst2.lora.accuracy")
-    assert (both.printed, both.shown) == ("0.80-0.70", "0.80 (0.75 – 0.86) to 0.75")
-    assert (both.published_end, both.reproduced_end) == (0.7, 0.75)
+    within = _cell("fraction", "0.80-0.70")
+    assert (within.printed, within.shown) == ("0.80-0.70", "0.80 (0.75 – 0.86)")
+    assert (within.published, within.published_end) == (0.8, 0.7)
 
 
 def test_times_are_on_the_page_alone(tmp_path: Path) -> None:
@@ -230,9 +227,7 @@ def _evidence(**figures: str) -> list[dict[str, str]]:
 
 def test_evidence_has_its_own_scale_and_its_place() -> None:
     here, absent = "score.sst2.full.exact_match", "score.sst2.scratch.exact_match"
-    both, half = f"{here} to score.sst2.lora.exact_match", f"{here} to {absent}"
-    said = {"here": "60.00", "absent": "", "both": "60.00 to 70.00", "half": ""}
-    assert _evidence(here=here, absent=absent, both=both, half=half) == [said]
+    assert _evidence(here=here, absent=absent) == [{"here": "60.00", "absent": ""}]
     message = r": doubts\[0\]: x: score\.sst2: the address is incomplete; continue with one of full, lora, two$"
     with pytest.raises(InputError, match=message):
         _evidence(x="score.sst2")
