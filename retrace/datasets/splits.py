@@ -20,6 +20,7 @@ from retrace.core.files import read_json, write_json
 from retrace.datasets.examples import Example
 from retrace.datasets.settings import SplitSettings
 from retrace.datasets.squad import read_questions
+from retrace.datasets.words import WORD_PATTERN
 
 INSIDE = "are part of a training text, or contain one with at least half of their words"
 # Of pairs:
@@ -30,8 +31,7 @@ Words = tuple[str, ...]
 Key = tuple[Words, Words | None]
 Item = TypeVar("Item")
 
-UNSPACED = "\u3040-\u30ff\u3400-\u9fff"  # Japanese and Chinese, which have no spaces between words
-_WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]")
+_WORD = re.compile(rf"{WORD_PATTERN}|[^\w\s]")
 
 
 class _HasText(Protocol):

@@ -21,7 +21,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix
 
 from retrace.datasets.examples import Example, read_classes, read_examples
-from retrace.datasets.splits import INSIDE, INSIDE_FIRST, UNSPACED, given_away
+from retrace.datasets.splits import INSIDE, INSIDE_FIRST, given_away
+from retrace.datasets.words import LETTER, MARKS, UNSPACED
 from retrace.evaluation.metrics.calibration import reliability
 from retrace.evaluation.outcomes import Classified, ScoredTask, classified
 from retrace.evaluation.records import ClassBreakdown
@@ -31,7 +32,7 @@ from retrace.statistics.scales import Figure
 Measure = Literal["precision", "recall", "f1"]
 # What TF-IDF counts: words of two letters or more, as by scikit-learn's pattern, and characters of scripts without
 # spaces; all characters of texts that have neither.
-WORD, CHARACTER = rf"(?u)[{UNSPACED}]|(?<![^\W{UNSPACED}])[^\W{UNSPACED}]{{2,}}", r"\S"
+WORD, CHARACTER = rf"(?u)[{UNSPACED}]|(?<!{LETTER}){LETTER}(?:{LETTER}|[{MARKS}])+", r"\S"
 MANY = 50  # classes
 
 

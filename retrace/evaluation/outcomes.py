@@ -15,8 +15,9 @@ import pandas as pd
 from scipy.special import softmax
 
 from retrace.core.settings import load_plugin
-from retrace.datasets.splits import UNSPACED, keys_of, known_rows
+from retrace.datasets.splits import keys_of, known_rows
 from retrace.datasets.squad import Question
+from retrace.datasets.words import UNSPACED
 from retrace.results.predictions import LOGIT
 from retrace.statistics.intervals import Resampled, Scored, resample
 from retrace.statistics.scales import SCALES

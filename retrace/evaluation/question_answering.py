@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 
 from retrace.core.paths import questions_path
-from retrace.datasets.splits import UNSPACED, known_rows
+from retrace.datasets.splits import known_rows
 from retrace.datasets.squad import Question, read_questions
+from retrace.datasets.words import WORD
 from retrace.evaluation.metrics.squad_v2 import threshold_curve
 from retrace.evaluation.outcomes import Answered, Groups, ScoredTask, answered
 from retrace.evaluation.records import AnswerBreakdown
@@ -25,7 +26,6 @@ from retrace.evaluation.records import AnswerBreakdown
 # An answer and the right ones → its figures. Cached, as answers recur over epochs, methods and seeds.
 OneAnswer = Callable[[str, tuple[str, ...]], dict[str, float]]
 
-WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 SENTENCE = re.compile(r"(?<=[.!?])\s+")
 LONGEST = 4  # words of an answer of the overlap baseline
 QUESTION_WORD = re.compile(r"\b(who|whom|whose|what|when|where|which|why|how)\b")

@@ -196,7 +196,7 @@ class Training(Generic[Batch, Part]):
             loss, is_due, is_asked, norm = figures.tolist()
             self._require_finite(loss, norm)
             at.add(loss, share.targets, share.tokens, clock.lap())
-            if at.step % max(1, run.updates // POINTS) == 0:
+            if at.step % max(1, run.updates // POINTS) == 0 or at.step == run.updates:
                 at.mark()
             yield share, loss, norm
             self._require_no_spike()

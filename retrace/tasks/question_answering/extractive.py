@@ -5,14 +5,13 @@ feature of Chen et al. 2017 (Reading Wikipedia to Answer Open-Domain Questions, 
 common word is a hint, a rare word a strong one, and words with the same beginning are often forms of one word.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import cast
-from unicodedata import category
+from unicodedata import category, normalize
 
 import numpy as np
 import torch
@@ -22,8 +21,8 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from retrace.compute.tensors import mask_of, padded, ragged
-from retrace.datasets.splits import UNSPACED
 from retrace.datasets.squad import Question, stripped
+from retrace.datasets.words import WORD
 from retrace.finetuning.task import Tensors
 from retrace.models.heads import Head, objective_of, takes_segments
 from retrace.tasks.question_answering.windows import QuestionAnswering, Span, Window, draw_windows, window_questions
@@ -36,7 +35,6 @@ LOWEST = float(np.finfo(np.float32).min)  # a score; finite, so that json holds 
 NONE, COMMON, MIDDLING, RARE, SAME_BEGINNING = range(5)
 KINDS = 5
 BEGINNING = 5  # letters
-_WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+")
 COMMON_SHARE, RARE_SHARE = 1e-3, 1e-5  # of all words in the training passages
 
 
@@ -49,11 +47,11 @@ def word_shares(texts: Iterable[str]) -> dict[str, float]:
 
 @lru_cache(maxsize=4096)
 def split_words(text: str) -> tuple[list[str], np.ndarray]:
-    """Lower-cased runs of letters and digits, or Chinese or Japanese characters; each character's word, or -1."""
+    """The words of a text, lower-cased, accents and letters composed; each character's word, or -1."""
     owner = np.full(len(text), -1, dtype=np.int32)
     words = []
-    for number, match in enumerate(_WORD.finditer(text)):
-        words.append(match.group().lower())
+    for number, match in enumerate(WORD.finditer(text)):
+        words.append(normalize("NFC", match.group().lower()))
         owner[match.start() : match.end()] = number
     return words, owner
 

@@ -7,6 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from random import Random
 from typing import Any, Self
+from unicodedata import category
 
 import numpy as np
 
@@ -164,21 +165,27 @@ def _encode(
     most_asked = max_length // 2 - len(form.before) - len(form.between)  # a longer question may leave no room
     for context, on_it in groupby(questions, key=lambda question: question.context):
         encoding = tokenizer.encode(context, add_special_tokens=False)  # once for all its questions
-        spans = _without_spaces(encoding.offsets, context)
+        spans = _characters(encoding.offsets, context)
         for question in on_it:
             asked = tokenizer.encode(lead + question.text, add_special_tokens=False).ids[:most_asked]
             room = max_length - tokenizer.num_special_tokens_to_add(True) - len(asked)
             yield _Encoded(question, encoding.ids, spans, asked, form, room, _answer_tokens(question, spans))
 
 
-def _without_spaces(offsets: Sequence[tuple[int, int]], context: str) -> np.ndarray:
-    """The characters of each token, (T, 2), without the space that byte-level tokens begin with."""
-    found = np.array(offsets, dtype=np.int32).reshape(-1, 2)
-    for token, (start, end) in enumerate(offsets):
+def _characters(offsets: Sequence[tuple[int, int]], context: str) -> np.ndarray:
+    """The characters of each token, (T, 2), without the space that byte-level tokens begin with.
+
+    Accents and vowel signs that no token has, as the tokenizer drops or composes them, belong to the token before them.
+    """
+    found = []
+    nexts = [*(start for start, _ in offsets[1:]), len(context)]
+    for (start, end), following in zip(offsets, nexts, strict=False):  # without tokens there is one more
         while start < end and context[start].isspace():
             start += 1
-        found[token, 0] = start
-    return found
+        while start < end < following and category(context[end]).startswith("M"):
+            end += 1
+        found.append((start, end))
+    return np.array(found, dtype=np.int32).reshape(-1, 2)
 
 
 def _answer_tokens(question: Question, spans: np.ndarray) -> tuple[int, int] | None:

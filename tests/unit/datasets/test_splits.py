@@ -41,6 +41,7 @@ def test_signs_of_a_text_without_spaces_are_words() -> None:
     assert words_of("很好 film") == ("很", "好", "film")
     assert given_away([words_of(film)], [words_of(sentence)]).all()
     assert words_of("좋은 영화") == ("좋은", "영화")
+    assert len(words_of("मुंबई में है !")) == 4, "vowel signs are parts of words"
 
 
 def test_short_texts_alone_are_no_training_data() -> None:

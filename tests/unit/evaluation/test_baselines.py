@@ -85,6 +85,14 @@ def test_words_are_those_of_scikit_learn() -> None:
     assert [has_words([Example(text, None, 0)]) for text in texts] == [bool(analyser(text)) for text in texts]
 
 
+def test_words_have_all_of_their_marks() -> None:
+    """Of Hindi, whose vowel signs are no letters for Python's regular expressions."""
+    start, end = overlap_span(Question("q", "T", "मुंबई नगर और दिल्ली", "दिल्ली", ()))
+    assert (start, end) == (len("मुंबई नगर और "), len("मुंबई नगर और दिल्ली"))
+    train = [Example(f"यह {word} है", None, label) for word, label in (("अच्छी", 1), ("बुरी", 0)) for _ in range(5)]
+    assert tfidf(train, [Example("बुरी फिल्म", None, 0), Example("अच्छी फिल्म", None, 1)]) == [0, 1]
+
+
 def test_text_without_spaces_is_counted_by_its_signs() -> None:
     around = [("今天我觉得这部电影", "极了"), ("昨天我觉得这部电影", "极了吧"), ("iPhone上我觉得这部电影", "极了啊")]
     kinds = (("好", 1), ("坏", 0))

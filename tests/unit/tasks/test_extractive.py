@@ -15,7 +15,8 @@ from retrace.models.heads import make_model, read_model
 from retrace.tasks.question_answering import extractive
 from retrace.tasks.question_answering.extractive import ExtractiveTask, Span, SpanModel, best_over_windows, best_span
 from retrace.tasks.question_answering.windows import ANYWHERE, Window, draw_windows, shortest_window, window_questions
-from retrace.tokens.tokenizer import PairFormat, SubwordTokenizer
+from retrace.tokens.settings import TokenizerSettings
+from retrace.tokens.tokenizer import PairFormat, SubwordTokenizer, train_tokenizer
 from tests.tiny import FAMILIES, tiny_answers, tiny_config, tiny_questions, tiny_tokenizer
 
 CONTEXT = "the guild of weavers was founded by Ada Lund in the year 1601 , nobody doubts . the river was Thorndel ."
@@ -50,6 +51,24 @@ def test_a_token_is_part_of_the_answer_if_one_of_its_characters_is(context: str,
     """The tokenizer may drop other characters of the answer."""
     (window,) = window_questions("squad", TOKENIZER, [_question(answer, context=context)], 120, 10)
     assert _marked(window) == marked
+
+
+@pytest.mark.parametrize(
+    ("context", "answer"),
+    [("vu au cafe\u0301 de la cite\u0301", "cafe\u0301"), ("राम के घर में हैं", "में"), ("ذَهَبَ الوَلَدُ", "ذَهَبَ")],
+)
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
+def test_marks_that_the_tokenizer_drops_are_part_of_the_answer(kind: str, context: str, answer: str) -> None:
+    """WordPiece drops accents and vowel signs, and BPE composes accents; the surest answer is the whole one."""
+    settings = {"kind": kind, "lowercase": kind == "wordpiece"}
+    with pytest.raises(InputError, match="expected at most") as most:
+        train_tokenizer(TokenizerSettings(**settings, vocab_size=9999), lambda: [context], "vocab_size")
+    size = int(str(most.value).rpartition(" ")[2])
+    tokenizer = train_tokenizer(TokenizerSettings(**settings, vocab_size=size), lambda: [context], "vocab_size")
+    (window,) = window_questions("squad", tokenizer, [_question(answer, context=context)], 200, 10)
+    scores = np.full((len(window.ids), 2), -10.0)
+    scores[window.start, 0] = scores[window.end, 1] = 10.0
+    assert best_span(window, scores, 40).text == answer
 
 
 def test_a_question_that_is_too_long_is_cut() -> None:
@@ -162,6 +181,12 @@ def test_matches_are_graded_by_rarity() -> None:
     }  # fmt: skip
     assert {word: kinds[passage.rindex(word)] for word in expected} == expected
     assert len(kinds) == len(passage)
+
+
+def test_words_match_with_all_of_their_marks() -> None:
+    """Python's regular expressions take a vowel sign for the end of a word."""
+    found = extractive.match_kinds("दिल्ली cafe\u0301?", "दादा लेकिन दिल्ली caf\u00e9", {})
+    assert found.tolist() == [0] * 11 + [3] * 6 + [0] + [3] * 4
 
 
 def _task(folder: Path, asked: dict[str, str], max_length: int, context: str = CONTEXT) -> ExtractiveTask:
