@@ -18,7 +18,7 @@ import typer
 from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
 from retrace.cli.main import some_of
-from retrace.core.errors import InputError
+from retrace.core.errors import InputError, printable
 from retrace.core.files import read_json
 from retrace.datasets.examples import class_order
 from retrace.datasets.squad import read_questions
@@ -184,7 +184,7 @@ def _print(metrics: Sequence[str], outcome: Answered | Classified, flags: Flags,
         found["intervals"] = intervals_of([*scoring.scored({"": outcome}, RESAMPLES, seed=0).values()])
     print(json.dumps(found, indent=2))
     for name, evidence in (flags | decision_flags(outcome) | figure_flags(figures, scoring.scales)).items():
-        print(f"warning: {name.replace('_', ' ')}: {evidence}", file=sys.stderr)
+        print(printable(f"warning: {name.replace('_', ' ')}: {evidence}"), file=sys.stderr)
 
 
 def _by_id(path: Path, kind: Any, called: str) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class InputError(Exception):
 
 def without_users(text: str) -> str:
     """The text with user names and passwords removed from its URLs."""
-    return re.sub(r"(?<=://)[^/\s@]+@", "", text)
+    return re.sub(r"(?<=://)[^/\s]+@", "", text)
 
 
 class DivergedError(InputError):
@@ -140,5 +140,10 @@ def _keep_printing() -> None:
 def _fail(message: str, code: int = USAGE) -> None:
     if os.environ.get("RETRACE_TRACEBACK", "0") not in ("", "0"):
         raise  # noqa: PLE0704 - called while the exception is being handled
-    print(f"error: {message}", file=sys.stderr)
+    print(f"error: {printable(message)}", file=sys.stderr)
     sys.exit(code)
+
+
+def printable(text: str) -> str:
+    """The text with control characters, which names and data may have, escaped: they could rewrite the terminal."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f]", lambda found: ascii(found[0])[1:-1], text)

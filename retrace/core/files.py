@@ -31,6 +31,8 @@ def atomic_file(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary, former = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.former.partial")
     try:
+        if temporary.is_symlink():  # what is written would go elsewhere
+            temporary.unlink()
         with _named(path, temporary):
             yield temporary
             for entry in (*sorted(temporary.rglob("*")), temporary):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from retrace.core.errors import InputError
-from retrace.core.files import read_json
+from retrace.core.files import read_object
 
 UNKNOWN = "<unk>"  # WikiText's mark for a word that it left out
 PROJECT = Path(__file__).parents[2]  # a study runs in a folder of its own
@@ -72,7 +72,7 @@ def named_checkpoint(name: str) -> Path:
 
 def checkpoint_facts(folder: Path) -> dict[str, Any]:
     """The origin of a model's weights and what their card says; `from` is null where they began at random."""
-    return read_json(folder / FACTS)
+    return read_object(folder / FACTS)
 
 
 def given_checkpoint() -> Path | None:

@@ -31,6 +31,7 @@ PARAMS, DATA_PARAMS = Path("params.yaml"), Path("data/params.yaml")
 # The keys of data/params.yaml; all others are in params.yaml.
 DATA_KEYS = ("sample", "files", "hub", "classification", "question_answering", "checkpoints")
 LARGEST_SEED = 2**32 - 1  # of NumPy
+LARGEST = 2**63  # of whole numbers: the computer's
 MOST_VALUES = 100_000  # in a file; ours have a few hundred
 _NAMED = re.compile(r"\$\{(?:item\.)?([\w.]+)\}")  # as in dvc.yaml
 
@@ -105,7 +106,14 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
     Raises FileNotFoundError if the file is absent, InputError if it is not YAML or has no keys and values.
     """
-    text = read_text(path)
+    return parse_yaml(read_text(path), path)
+
+
+def parse_yaml(text: str, path: Path) -> dict[str, Any]:
+    """The keys and values in the text of a file.
+
+    Raises InputError if it is not YAML or has no keys and values.
+    """
     try:
         params = YAML(typ="safe", pure=True).load(text)
         _require_plain(path, params)
@@ -117,8 +125,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
         before = text[: error.position].split("\n")
         place = f"{len(before)}:{len(before[-1]) + 1}"
         raise InputError(f"{path}:{place}: the character {error.character!r} is not allowed in YAML") from None
-    except (RecursionError, ValueError) as error:  # nested too deeply, or not a date or a number
-        raise InputError(f"{path}: {error}") from None
+    except (RecursionError, ValueError, LookupError) as error:  # nested too deeply, or not a date, a number, a boolean
+        raise InputError(f"{path}: not YAML: {error}") from None
     if not isinstance(params, dict):
         found = "nothing" if params is None else type(params).__name__
         raise InputError(f"{path}: expected keys and values, found {found}")
@@ -135,6 +143,10 @@ def _require_plain(path: Path, params: Any) -> None:
             if not isinstance(key, str | int | float | None):
                 raise InputError(f"{path}: the key {key!r} is not allowed; expected text")
         inner = [value[key] for key in keys] or (value if isinstance(value, list) else [])
+        for number in inner:
+            if isinstance(number, int) and abs(number) >= LARGEST:
+                bits = number.bit_length()
+                raise InputError(f"{path}: a whole number of {bits} bits is not allowed; expected at most 63")
         count += len(inner)
         if count > MOST_VALUES:
             most = f"more than {MOST_VALUES:,} values"

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from retrace.core.errors import InputError
-from retrace.core.files import numbered_lines, read_json, write_json, write_text
+from retrace.core.files import numbered_lines, parse_json, read_json, write_json, write_text
 from retrace.core.paths import examples_path, splits_of
 from retrace.core.settings import DATA_PARAMS
 from retrace.datasets.text import cell, read_table
@@ -78,7 +78,8 @@ def read_examples(folder: Path, part: str) -> list[Example]:
 
     Raises InputError if the file is missing.
     """
-    return [Example(**json.loads(line)) for _, line in numbered_lines(examples_path(folder, part))]
+    path = examples_path(folder, part)
+    return [Example(**parse_json(line, path, number)) for number, line in numbered_lines(path)]
 
 
 def read_task(folder: Path) -> TaskData:

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from huggingface_hub.repocard import metadata_load
-from yaml import YAMLError
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_object, write_json
 from retrace.core.paths import FACTS
+from retrace.core.schema import MOST_SHOWN
 from retrace.core.settings import file_of, plugin_names, require_one_of
 from retrace.core.weights import FILE as WEIGHTS
 from retrace.core.weights import INDEX, require_whole, weight_files
 from retrace.hub.pins import InitialCheckpoint, Pin, PinnedFolder
-from retrace.hub.repository import fetch, listing
+from retrace.hub.repository import fetch, is_text, listing
 from retrace.models.settings import FAMILIES
 from retrace.tokens.tokenizer import CONFIGS, TOKENIZER_FILES, Vocabulary, load_tokenizer
 
@@ -101,11 +101,15 @@ def _check_sizes(path: Path) -> None:
 
     from retrace.models.heads import read_config
 
+    config = read_config(path.parent)
+    if hasattr(config, "quantization_config"):
+        raise InputError(f"{path}: quantization_config is not allowed; weights are read as they were trained")
     try:
         with torch.device("meta"):
-            AutoModel.from_config(read_config(path.parent))
+            # A config may name an attention to fetch from the hub; this one overrides it.
+            AutoModel.from_config(config, attn_implementation="eager")
     except Exception as error:  # of any kind, depending on the key
-        said = " ".join(str(error).split())
+        said = " ".join(str(error).split())[:MOST_SHOWN]
         raise InputError(f"{path}: no model can be made of it: {said or type(error).__name__}") from None
 
 
@@ -119,12 +123,15 @@ def check_weights(folder: Path, name: str, origin: Pin | PinnedFolder) -> None:
         hint = f"; docs/models.md has the commands that convert its {PICKLED}" if is_pickled else ""
         raise InputError(f"{name}: there is no {missing[0]} in it; weights are read from safetensors only{hint}")
     for part in parts:
+        if not any(fnmatch(part, pattern) for pattern in PATTERNS):
+            raise InputError(f"{name}: {INDEX}: {part!r} is not allowed; expected {PATTERNS[2]}")
         require_whole(folder / part)
 
 
 def check_vocabulary(folder: Path, name: str) -> None:
     """Raise InputError unless the model has an embedding for every token of its tokenizer."""
-    tokens, embedded = load_tokenizer(folder).size, read_object(folder / CONFIG).get("vocab_size", 0)
+    tokenizer, embedded = load_tokenizer(folder), read_object(folder / CONFIG).get("vocab_size", 0)
+    tokens = max(tokenizer.size, 1 + max(tokenizer.encode("a", "a").ids))  # formats may insert other ids
     if tokens > embedded:
         raise InputError(f"{name}: the tokenizer has {tokens} tokens, but the model only {embedded} embeddings")
 
@@ -134,10 +141,10 @@ def facts(origin: Pin | PinnedFolder, folder: Path) -> dict[str, Any]:
     pin = origin if isinstance(origin, Pin) else None
     try:
         card = metadata_load(folder / "README.md") or {}
-    except (OSError, ValueError, YAMLError):
+    except Exception:  # of any kind, depending on the YAML
         card = {}
     source = {"from": str(origin), "repository": pin and pin.repository, "commit": pin and pin.commit}
-    return source | {key: card[key] for key in card if key in FACTS_OF_CARD}
+    return source | {key: card[key] for key in card if key in FACTS_OF_CARD and is_text(card[key])}
 
 
 def make_tokenizer(folder: Path, name: str, model_type: str) -> None:

@@ -26,7 +26,7 @@ from retrace.core.errors import InputError
 from retrace.core.files import read_object
 from retrace.core.settings import file_of
 from retrace.datasets.text import Table
-from retrace.hub.repository import fetch, hub_session, hub_token, listing
+from retrace.hub.repository import fetch, hub_session, hub_token, is_text, listing
 from retrace.hub.settings import HubDataset
 
 INFO = "dataset_info.json"  # where `datasets` writes sizes of splits, features, licence
@@ -124,7 +124,16 @@ def _session(source: HubDataset, key: str, made: str = "") -> Iterator[None]:
     try:
         with hub_session(f"{file_of(key)}: {key}.repository: {source.pin}"):
             yield
-    except (ValueError, FileNotFoundError, DatasetsError, yaml.YAMLError) as error:  # no such config or split
+    # No such config or split, or a card with values of other types or nested too deeply.
+    except (
+        ValueError,
+        TypeError,
+        LookupError,
+        RecursionError,
+        FileNotFoundError,
+        DatasetsError,
+        yaml.YAMLError,
+    ) as error:
         cause = error.__cause__ if isinstance(error, DatasetGenerationError) and error.__cause__ else error
         message = " ".join(line.strip() for line in str(cause).strip().splitlines()[:2])  # the second lists what exists
         message = message.replace(f" in {Path(made).resolve()}/rows", "")
@@ -184,5 +193,7 @@ def _card_of(card: Mapping[str, Any], config: str) -> dict[str, Any]:
 
 
 def _licence(card: Mapping[str, Any]) -> str:
-    found = card.get("license") or ""
-    return ", ".join(found) if isinstance(found, list) else found
+    found = card.get("license")
+    if not is_text(found):
+        return ""
+    return ", ".join(found) if isinstance(found, list) else str(found)

@@ -120,9 +120,17 @@ def _message(error: BaseException) -> str:
             return _first_line(str(error))
         case httpx.RequestError():
             return f"{hub} cannot be reached ({type(error).__name__}); HF_ENDPOINT names another hub"
+        case ValueError() if any(what in str(error) for what in ("Port", "port", "IPv6")):
+            return "HF_ENDPOINT, or a proxy, is not an address"  # the error may quote a password
         case httpx.InvalidURL():
             return f"{hub} cannot be reached through this proxy: {_first_line(str(error))}"
     return ""
+
+
+def is_text(value: object) -> bool:
+    """Whether a value of a repository's card is a text or a list of texts, as it should be."""
+    texts = value if isinstance(value, list) else [value]
+    return all(isinstance(text, str) and text.isprintable() for text in texts)
 
 
 def _first_line(text: str) -> str:

@@ -17,7 +17,9 @@ from transformers import AttentionInterface, AttentionMaskInterface, AutoConfig,
 from transformers.utils import logging
 
 from retrace.core.errors import InputError
+from retrace.core.files import read_object
 from retrace.core.settings import load_plugin
+from retrace.core.weights import weight_files
 from retrace.models.attention import lean_attention, lean_mask, sdpa_mask
 from retrace.models.settings import FAMILIES, ModelSettings, check_family, check_pairs
 from retrace.tokens.tokenizer import Vocabulary
@@ -54,10 +56,18 @@ def make_config(family: str, settings: ModelSettings, vocabulary: Vocabulary) ->
 
 
 def read_config(folder: Path) -> PreTrainedConfig:
-    """The config of the model saved in `folder`."""
-    if not (folder / "config.json").is_file():
-        raise InputError(f"{folder}/config.json: no such file")
-    return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    """The config of the model saved in `folder`.
+
+    Raises InputError if there is none, or transformers does not know its architecture.
+    """
+    path = folder / "config.json"
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    read_object(path)  # its errors are clearer than those of transformers
+    try:
+        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except ValueError as error:
+        raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
 
 
 def make_model(
@@ -80,6 +90,9 @@ def read_model(
     `classes` are the names of a classifier's classes. Raises InputError if weights of the body are missing, or if
     the saved head has another size although the model `is_tuned`.
     """
+    for name in weight_files(folder):
+        if not (folder / name).is_file():
+            raise InputError(f"{folder / name}: no such file")
     config = read_config(folder)
     _name_classes(config, classes)
     torch.manual_seed(seed)

@@ -73,9 +73,10 @@
       : a.localeCompare(b, "en", { numeric: true }) * (down ? -1 : 1);
     for (const body of table.tBodies) body.append(...[...body.rows].sort((a, b) => compare(key(a), key(b))));
   };
+  const plain = text => /^([=@]|[-+][^\d.])/.test(text) ? `'${text}` : text;  // else a spreadsheet runs it as a formula
   const quoted = text => /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   const asCsv = table => [...table.rows].filter(row => !row.classList.contains("group"))
-    .map(row => [...row.cells].map(cell => quoted(cell.dataset.name ?? cell.textContent.trim().replace(/\s+/g, " "))).join(",")).join("\n");
+    .map(row => [...row.cells].map(cell => quoted(plain(cell.dataset.name ?? cell.textContent.trim().replace(/\s+/g, " ")))).join(",")).join("\n");
   for (const table of all("table.sortable")) {
     const headings = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
     headings.forEach((heading, column) => {

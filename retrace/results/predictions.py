@@ -63,7 +63,11 @@ def read_predictions(path: Path, kind: Kind) -> pd.DataFrame:
     """
     if not path.is_file():
         raise InputError(f"{path}: no such file; run the fine-tuning stage first")
-    return _checked(path, kind, pq.read_table(path)).to_pandas()
+    try:
+        table = pq.read_table(path)
+    except pa.ArrowException as error:
+        raise InputError(f"{path}: not parquet: {str(error).splitlines()[0]}") from None
+    return _checked(path, kind, table).to_pandas()
 
 
 def read_epochs(folder: Path, kind: Kind) -> list[Epoch]:

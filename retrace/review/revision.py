@@ -11,13 +11,11 @@ from typing import Any, NamedTuple, TypeVar
 from dvc.api import DVCFileSystem
 from dvc.exceptions import DvcException
 from dvc_data.index import DataIndexDirError
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from retrace.core.errors import InputError
 from retrace.core.paths import ON_TEST
 from retrace.core.records import Record, RunRecord, git, try_git
-from retrace.core.settings import DATA_PARAMS, PARAMS, with_data
+from retrace.core.settings import DATA_PARAMS, PARAMS, parse_yaml, with_data
 from retrace.evaluation.records import DETAILS, METRICS, Details, MethodDetails, Metrics
 from retrace.perplexity.measures import LANGUAGE_MODEL, PERPLEXITY, Perplexities
 from retrace.results.grid import RUNS, SQUAD, Kind
@@ -102,13 +100,11 @@ class Revision:
         """params.yaml and data/params.yaml."""
         found = []
         for path in (PARAMS, DATA_PARAMS):
+            content = self.read(path)
             try:
-                values = YAML(typ="safe").load(self.read(path) or b"") or {}
-            except YAMLError:
-                values = None
-            if not isinstance(values, dict):
-                raise InputError(f"{path}: not keys and values in YAML in one of the revisions")
-            found.append(values)
+                found.append(parse_yaml(content.decode(errors="replace"), path) if content else {})
+            except InputError as error:
+                raise InputError(f"{error}; in {self._commit or 'the working tree'}") from None
         return with_data(*found)
 
     @cached_property

@@ -220,9 +220,10 @@ async def _fields(request: web.Request, names: Collection[str]) -> dict[str, str
     """The fields of a form by name, "" for those that are missing."""
     try:
         given = await request.post()
-    except (LookupError, ValueError) as error:  # an unknown charset, or malformed
+        fields = {name: str(given.get(name, "")).replace("\r\n", "\n") for name in names}
+        "".join(fields.values()).encode()
+    except (LookupError, ValueError) as error:  # an unknown charset, malformed, or half of a character
         raise InputError(f"the form cannot be read: {error}") from None
-    fields = {name: str(given.get(name, "")).replace("\r\n", "\n") for name in names}
     for name, text in fields.items():
         if len(text) > LONGEST:
             raise InputError(f"{name}: {len(text)} characters are too many; expected at most {LONGEST}")

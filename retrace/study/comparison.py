@@ -119,7 +119,7 @@ def find_figure(address: str, reports: Reports) -> Reproduced | None:
     if kind in _COUNTED:
         return Reproduced(counted(address, reports.params), "mebibytes" if kind == "memory" else "count", is_exact=True)
     _there(kind, [*MEASURED, *_COUNTED])
-    there = reports.figures.get(kind)
+    there: Any = reports.figures.get(kind)
     for place, step in enumerate(steps if there else (), 1):
         names = list(there) if isinstance(there, Mapping) else []
         matching = fnmatch.filter(names, step)

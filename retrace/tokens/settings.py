@@ -33,7 +33,9 @@ class TokenizerSettings(Section):
     """The tokenizer to train; checkpoints bring their own."""
 
     kind: Literal["wordpiece", "bpe"] = Field(default="wordpiece", description="subword algorithm")
-    vocab_size: int = Field(default=8192, gt=len(SPECIAL["bert"]), description="tokens, special ones included")
+    vocab_size: int = Field(
+        default=8192, gt=len(SPECIAL["bert"]), lt=2**24, description="tokens, special ones included"
+    )
     lowercase: bool = Field(default=True, description="lower-case the text")
     train_on: Annotated[tuple[Literal["text", "squad", "sst2"], ...], Field(min_length=1)] = Field(
         default=("text",),

@@ -129,6 +129,13 @@ def test_hostile_text_is_text(port: int) -> None:
         (400, "text: '' is not allowed; expected a text", "/text", "text=+", {}),
         (400, "question: '' is not allowed", "/question", "passage=a", {}),
         (400, "the form cannot be read: 'utf-8' codec", "/text", b"text=\xff", {}),
+        (
+            400,
+            "the form cannot be read: 'utf-8' codec can't encode",
+            "/text",
+            "text=\\ud800",
+            {"Content-Type": f"{FORM}; charset=unicode_escape"},
+        ),
         (400, "the form cannot be read: unknown encoding", "/text", "text=a", {"Content-Type": f"{FORM}; charset=x"}),
         (400, "the form cannot be read: boundary missed", "/text", "a", {"Content-Type": "multipart/form-data"}),
         (400, "text: no word is masked; write [MASK]", "/words", "masked=a", {}),

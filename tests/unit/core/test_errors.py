@@ -30,6 +30,7 @@ def _raise(error: BaseException):
         (PermissionError(errno.EACCES, "Permission denied", "a/b"), 2, "error: a/b: Permission denied\n"),
         (OSError(errno.ENOSPC, "full", "m.bin"), 2, "error: m.bin: full; nothing was left half-written\n"),
         (SafetensorError("header too large"), 2, "error: weights: header too large\n"),
+        (InputError("x: \x1b]0;a\x07\nerror: \x9b"), 2, "error: x: \\x1b]0;a\\x07\\nerror: \\x9b\n"),
         (DivergedError("the loss is nan"), 3, "error: the loss is nan\n"),
         (Interrupted("asked to stop after step 3"), 75, "asked to stop after step 3\n"),
     ],
@@ -58,6 +59,7 @@ def test_bugs_keep_their_traceback_and_input_errors_on_request(monkeypatch, aske
 
 def test_messages_hide_credentials_in_urls() -> None:
     assert str(InputError("http://ada:se:cret@hub.org/a@b: refused")) == "http://hub.org/a@b: refused"
+    assert str(InputError("http://ada:se@cret@hub.org: refused")) == "http://hub.org: refused"
     assert str(InputError("s3://b/c, org/n@1")) == "s3://b/c, org/n@1"
 
 

@@ -10,7 +10,15 @@ from safetensors.torch import load_file
 
 from retrace.core.errors import InputError
 from retrace.core.files import write_text
-from retrace.hub.checkpoint import check_model, check_weights, copy_checkpoint, draw_weights, facts, set_padding
+from retrace.hub.checkpoint import (
+    check_model,
+    check_vocabulary,
+    check_weights,
+    copy_checkpoint,
+    draw_weights,
+    facts,
+    set_padding,
+)
 from retrace.hub.pins import InitialCheckpoint, Pin, PinnedFolder, folder_digest, read_initial_checkpoint
 from retrace.hub.repository import hub_token
 from retrace.models.heads import read_config
@@ -103,6 +111,38 @@ def test_a_part_of_the_weights_that_is_not_there(folder: Path) -> None:
         check_weights(folder, "org/name", PinnedFolder(folder, "0" * 12))
 
 
+def test_weights_in_files_that_are_not_copied_are_refused(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "weights.safetensors")
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "weights.safetensors"}}))
+    with pytest.raises(InputError, match="'weights.safetensors' is not allowed; expected model-"):
+        check_weights(folder, "org/name", PinnedFolder(folder, "0" * 12))
+
+
+def test_no_code_is_fetched_for_the_attention_that_a_config_names(folder: Path) -> None:
+    """Transformers would fetch it from that repository, or ask for the package that does."""
+    _set_in_config(folder, _attn_implementation="org/kernels")
+    check_model(folder, "org/name", "bert", "family")
+
+
+def test_quantized_weights_are_refused(folder: Path) -> None:
+    _set_in_config(folder, quantization_config={"quant_method": "gptq", "bits": 4})
+    with pytest.raises(InputError, match="quantization_config is not allowed"):
+        check_model(folder, "org/name", "bert", "family")
+
+
+def test_a_format_may_insert_only_tokens_of_the_model(folder: Path) -> None:
+    described = json.loads((folder / "tokenizer.json").read_text())
+    described["post_processor"] = {"type": "BertProcessing", "sep": ["[SEP]", 10**9], "cls": ["[CLS]", 2]}
+    (folder / "tokenizer.json").write_text(json.dumps(described))
+    with pytest.raises(InputError, match="the tokenizer has 1000000001 tokens, but the model only"):
+        check_vocabulary(folder, "org/name")
+
+
+def _set_in_config(folder: Path, **values: object) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | values))
+
+
 def test_a_tokenizer_is_made_where_there_is_only_its_vocabulary(folder: Path, tmp_path: Path) -> None:
     published, filled = load_tokenizer(folder), tmp_path / "filled"
     filled.mkdir()
@@ -116,9 +156,12 @@ def test_a_tokenizer_is_made_where_there_is_only_its_vocabulary(folder: Path, tm
 CARD = "---\nlicense: other\nlicense_name: llama3.2\nlanguage: [en, de]\ndatasets: [bookcorpus]\ntags: [x]\n---\n# A\n"
 SAID = {"license": "other", "license_name": "llama3.2", "language": ["en", "de"], "datasets": ["bookcorpus"]}
 NOTHING = (None, "# No metadata\n", "---\nlicense: [\n---\n", "---\n- a\n---\n")
+ODD = ("license: 2020-01-01", 'license: "a\\eb"', "datasets: &a [*a]", "license: !!bool a", "license: " + "[" * 3000)
 
 
-@pytest.mark.parametrize(("card", "said"), [(CARD, SAID), *((card, {}) for card in NOTHING)])
+@pytest.mark.parametrize(
+    ("card", "said"), [(CARD, SAID), *((card, {}) for card in NOTHING), *((f"---\n{card}\n---\n", {}) for card in ODD)]
+)
 def test_what_the_card_says_is_kept(folder: Path, card: str | None, said: dict[str, object]) -> None:
     if card is not None:
         (folder / "README.md").write_text(card)

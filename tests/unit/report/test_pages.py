@@ -14,7 +14,7 @@ from retrace.evaluation.metrics.squad_v2 import compare
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, Details, MethodDetails
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report import summary, svg
-from retrace.report.blocks import Panels, Section
+from retrace.report.blocks import Panels, Section, Table
 from retrace.report.browser import Opinion, Predictions, _packed, _printed
 from retrace.report.page import as_html, as_markdown
 from retrace.report.pretraining import ABSENT, pretraining_section
@@ -214,7 +214,9 @@ def test_an_f1_of_exactly_half_counts_as_right_in_spite_of_rounding() -> None:
     opinion = Opinion([said], [[score]], [0.0], [-1])
     found = Predictions(_task(), ["Which?"], [gold], {"Full": opinion}, (), ["A passage."], [[(0, 9)]])
     assert _packed(found)["methods"][0]["right"] == ["1"]
-    assert _printed(found, None).blocks[0].rows[0][-1] == f"✓ {said}"
+    (table,) = _printed(found, None).blocks
+    assert isinstance(table, Table)
+    assert table.rows[0][-1] == f"✓ {said}"
 
 
 def test_the_data_page_has_the_cards_of_running_text_and_listed_tasks(

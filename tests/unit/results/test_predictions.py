@@ -47,6 +47,12 @@ def test_a_wrong_column_is_named_by_writer_and_reader(tmp_path: Path, kind: Kind
         read_predictions(path, kind)
 
 
+def test_a_file_of_another_format_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "p.parquet").write_bytes(b"PAR1 cut")
+    with pytest.raises(InputError, match=r"^[^\n]*p\.parquet: not parquet: [^\n]*$"):
+        read_predictions(tmp_path / "p.parquet", "classification")
+
+
 ONE = np.ones(1)
 SPLITS = {"valid": {"masked": (measures.Losses(1.0, ONE, ONE), measures.Sizes(ONE, ONE, ONE))}}
 WRITTEN = [
