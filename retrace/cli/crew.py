@@ -167,41 +167,58 @@ def run(place: Here | Slurm, commands: Commands, received: Sequence[int], at_onc
     `at_once` is how many run side by side; None: a command that runs alone, is not retried, and prints here.
     `received` are the signals that asked to stop. Raises Interrupted, once all have ended, if there was one.
     """
-    waiting, running, tries, failed = list(commands), dict[str, Job](), Counter[str](), dict[str, int]()
-    began, alone = time.monotonic(), at_once is None
-
-    def say(name: str, state: str) -> None:
-        if not alone:
-            print(f"{timedelta(seconds=int(time.monotonic() - began))} {name}: {state}", flush=True)
-
     LOGS.mkdir(parents=True, exist_ok=True)
     for name in commands:
         log_of(name).unlink(missing_ok=True)
-    while running or (waiting and not received):
-        begun = [] if received else waiting[: (at_once or 1) - len(running)]
-        del waiting[: len(begun)]
-        if begun:
-            running.update(zip(begun, place.start({name: commands[name] for name in begun}, alone), strict=True))
-        for name in begun:
-            say(name, place.verb)
-        tries.update(begun)
+    runs = _Runs(place, commands, alone=at_once is None)
+    while runs.running or (runs.waiting and not received):
+        if not received:
+            runs.start((at_once or 1) - len(runs.running))
         time.sleep(PAUSE)
-        for job in running.values() if received else ():
-            job.stop()
-        ended = {name: code for name, job in running.items() if (code := job.poll()) is not None}
-        for name, code in ended.items():
-            del running[name]
-            if code == 0:
-                say(name, "done")
-            elif tries[name] < TRIES and not alone and not received:
-                say(name, "failed, retrying")
-                waiting.append(name)
-            else:
-                say(name, "stopped" if received else "failed")
-                failed[name] = code
+        runs.settle(is_stopping=bool(received))
     if received:
         raise Interrupted("stopped; run it again to resume from the saved states")
-    return failed
+    return runs.failed
+
+
+class _Runs:
+    """Commands that wait, those that run, and the exit codes of those that failed."""
+
+    def __init__(self, place: Here | Slurm, commands: Commands, alone: bool) -> None:
+        self._place, self._commands, self._alone = place, commands, alone
+        self._tries, self._began = Counter[str](), time.monotonic()
+        self.waiting, self.running, self.failed = list(commands), dict[str, Job](), dict[str, int]()
+
+    def start(self, most: int) -> None:
+        """Start up to `most` of those that wait."""
+        begun = self.waiting[:most]
+        del self.waiting[: len(begun)]
+        if begun:
+            jobs = self._place.start({name: self._commands[name] for name in begun}, self._alone)
+            self.running.update(zip(begun, jobs, strict=True))
+        self._tries.update(begun)
+        for name in begun:
+            self._say(name, self._place.verb)
+
+    def settle(self, is_stopping: bool) -> None:
+        """Take note of those that ended; one that failed waits for another try, unless all are to stop."""
+        for job in self.running.values() if is_stopping else ():
+            job.stop()
+        ended = {name: code for name, job in self.running.items() if (code := job.poll()) is not None}
+        for name, code in ended.items():
+            del self.running[name]
+            if code == 0:
+                self._say(name, "done")
+            elif self._tries[name] < TRIES and not self._alone and not is_stopping:
+                self._say(name, "failed, retrying")
+                self.waiting.append(name)
+            else:
+                self._say(name, "stopped" if is_stopping else "failed")
+                self.failed[name] = code
+
+    def _say(self, name: str, state: str) -> None:
+        if not self._alone:
+            print(f"{timedelta(seconds=int(time.monotonic() - self._began))} {name}: {state}", flush=True)
 
 
 def log_of(name: str) -> Path:

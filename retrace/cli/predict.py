@@ -44,11 +44,13 @@ def predict(
         raise InputError("--ensemble uses all seeds; leave out --seed")
     if asks and texts:
         raise InputError(f"{task} takes --passage and --question, not texts")
+    if not asks and (question or passage):
+        raise InputError(f"--passage and --question are for question answering; {task} takes texts")
+    if bool(question) != (passage is not None):
+        raise InputError("--passage and --question go together")
     cell = chosen_cell(grid, task, method, seed)
     predictor = Predictor(task, cell.method, grid.seeds if ensemble else [cell.seed], params)
     pairs = not asks and read_examples(grid.data_of(task), "dev")[0].pair is not None
-    if not asks and (question or passage):
-        raise InputError(f"--passage and --question are for question answering; {task} takes texts")
     keys = ("passage", "question") if asks else ("text", "pair") if pairs else ("text",)
     rows = _asked(passage, question) or list(_rows(keys, texts))
     if not rows:
@@ -81,8 +83,6 @@ def chosen_cell(grid: Grid, task: str, method: str | None, seed: int | None) -> 
 
 def _asked(passage: Path | None, questions: Sequence[str]) -> list[Row]:
     """A row for each --question; none without any."""
-    if bool(questions) != (passage is not None):
-        raise InputError("--passage and --question go together")
     context = read_text(passage) if passage else ""
     rows = [{"passage": context, "question": question} for question in questions]
     for number, row in enumerate(rows, start=1):

@@ -9,7 +9,7 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
@@ -144,14 +144,14 @@ def fetch(pin: Pin, kind: Kind, patterns: Sequence[str]) -> Path:
     if they cannot be fetched, or their checksums are not those of the hub.
     """
     hub = HfApi(token=hub_token())
-    download = partial(hub.snapshot_download, pin.repository, repo_type=kind, revision=pin.commit)
+    download = partial(
+        hub.snapshot_download, pin.repository, repo_type=kind, revision=pin.commit, allow_patterns=list(patterns)
+    )
     with hub_session(str(pin)):
-        with suppress(errors.CachedRepoTreeNotFoundError, errors.LocalEntryNotFoundError):
-            listing(pin, kind)  # fails where another client has fetched single files only
-            folder = Path(download(allow_patterns=list(patterns), local_files_only=True))
-            if constants.HF_HUB_OFFLINE or _stamp(folder, patterns).is_file():
-                return folder
-        folder = Path(download(allow_patterns=list(patterns)))
+        before = _fetched_before(pin, kind, download)
+        if before and (constants.HF_HUB_OFFLINE or _stamp(before, patterns).is_file()):
+            return before
+        folder = Path(download())
         listing(pin, kind)
         if not folder.is_dir():  # no file matches
             return folder
@@ -168,6 +168,14 @@ def fetch(pin: Pin, kind: Kind, patterns: Sequence[str]) -> Path:
     with suppress(OSError):  # a cache that others share may be read-only; then it is verified every time
         write_text(_stamp(folder, patterns), "")
     return folder
+
+
+def _fetched_before(pin: Pin, kind: Kind, download: Callable[..., str]) -> Path | None:
+    """The folder of the files, if all of them are there already."""
+    with suppress(errors.CachedRepoTreeNotFoundError, errors.LocalEntryNotFoundError):
+        listing(pin, kind)  # fails where another client has fetched single files only
+        return Path(download(local_files_only=True))
+    return None
 
 
 def _stamp(folder: Path, patterns: Sequence[str]) -> Path:

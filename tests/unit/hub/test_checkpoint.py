@@ -114,7 +114,7 @@ def test_a_part_of_the_weights_that_is_not_there(folder: Path) -> None:
 def test_weights_in_files_that_are_not_copied_are_refused(folder: Path) -> None:
     (folder / "model.safetensors").rename(folder / "weights.safetensors")
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "weights.safetensors"}}))
-    with pytest.raises(InputError, match="'weights.safetensors' is not allowed; expected model-"):
+    with pytest.raises(InputError, match=r"'weights\.safetensors' is not allowed; expected model-"):
         check_weights(folder, "org/name", PinnedFolder(folder, "0" * 12))
 
 
