@@ -18,21 +18,22 @@ from typing import Annotated, Any
 import typer
 from pydantic import BaseModel, Field
 
-from retrace.cli.check import cache_folder, check_project, dvc_config, lock_fault
+from retrace.cli.check import cache_folder, dvc_config, lock_fault, require_ready
 from retrace.cli.main import some_of
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError
 from retrace.core.files import size
 from retrace.core.guard import holder, running
-from retrace.core.paths import LOCKFILES, PROJECT, require_checkout
+from retrace.core.paths import LOCKFILES, PROJECT, QUESTIONS, TASKS, require_checkout
 from retrace.core.records import installed, try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS, build, build_file, read_params
-from retrace.results.grid import Grid
+from retrace.results.grid import PREDICTIONS, RUNS, SQUAD, Grid
 
 PINS = Path("requirements.txt")
 INSTALL = f"python -m pip install -r {PINS}"
-CELLS = ("models", "predictions")  # they have folders task/method/seed
+CELLS = (Path("models"), PREDICTIONS, RUNS)  # with task/method/seed in them
 PARTIAL = ("data", "models", "predictions", "reports")  # where stages write
+FURTHER_TASKS = ("classification", "question_answering", "hub.classification")
 STATES = Path(".retrace/states")
 UP_TO_DATE = (sys.executable, "-m", "dvc", "status", "--quiet")  # exit code 0 if nothing is out of date
 
@@ -121,10 +122,10 @@ def _versions() -> Iterator[Finding]:
 
 def _settings() -> Iterator[Finding]:
     try:
-        check_project()
+        require_ready()
         yield Finding("settings", f"{PARAMS}, {DATA_PARAMS}")
     except (InputError, FileNotFoundError) as error:
-        yield Finding("settings", str(error), "retrace check")
+        yield Finding("settings", str(error), f"git diff HEAD -- {PARAMS} {DATA_PARAMS}")
 
 
 def _lockfiles() -> Iterator[Finding]:
@@ -163,17 +164,21 @@ def _locks() -> Iterator[Finding]:
 
 
 def _leftovers() -> Iterator[Finding]:
-    """What killed runs left half-written, and results of cells that params.yaml no longer lists."""
+    """What killed runs left half-written, and data and results of what params.yaml no longer lists."""
     partial = [] if running() else [path for folder in PARTIAL for path in Path(folder).glob("**/.*.partial")]
     if partial:
         yield Finding("leftovers", f"half-written: {some_of(partial)}", _removal(partial))
     try:
-        cells = {cell.path for cell in build(Grid, read_params(), "finetune").cells}
+        params = read_params()
+        cells = {cell.path for cell in build(Grid, params, "finetune").cells}
+        tasks = [name for key in FURTHER_TASKS for name in build(dict[str, Any], params, key)]
     except InputError:
         return  # `_settings` reports it
-    found = [path for folder in CELLS for path in sorted(Path(folder).glob("*/*/*")) if path.name.isdigit()]
-    stale = [path for path in found if path.relative_to(path.parts[0]) not in cells]
-    said = f"of fine-tuning runs that {PARAMS} does not list: {some_of(stale)}" if stale else "none"
+    found = [(path, folder) for folder in CELLS for path in sorted(folder.glob("*/*/*")) if path.stem.isdigit()]
+    stale = [path for path, folder in found if path.relative_to(folder).with_suffix("") not in cells]
+    data = [path for folder in (TASKS, QUESTIONS) for path in sorted(folder.glob("*/"))]
+    stale += [path for path in data if path.name not in ("sst2", SQUAD, *tasks)]
+    said = f"of tasks and fine-tuning runs that {PARAMS} does not list: {some_of(stale)}" if stale else "none"
     yield Finding("stale results", said, _removal(stale))
 
 

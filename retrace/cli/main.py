@@ -67,15 +67,18 @@ def load_command(name: str) -> Any:
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows under a header, columns flush right; an empty header is left out."""
+    """Print rows under a header, columns of figures flush right; an empty header is left out."""
     from rich.console import Console  # here, as most commands print no table
     from rich.table import Table
 
+    from retrace.report.blocks import Table as Cells
+
+    cells = Cells(header, [tuple(map(str, row)) for row in rows])
     table = Table(*header, box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=bool(header))
-    for row in rows:
+    for row in cells.rows:
         table.add_row(*map(str, row))
-    for column in table.columns:
-        column.justify = "right"
+    for number, column in enumerate(table.columns):
+        column.justify = "right" if cells.is_numeric(number) else "left"
     Console(width=WIDTH, markup=False, highlight=False, emoji=False).print(table)
 
 

@@ -56,11 +56,13 @@ def predict(
     if not rows:
         raise InputError(f"nothing to predict: expected a {'question' if asks else 'text'}, or lines on standard input")
     found = predictor.answers(rows)
-    if not sys.stdout.isatty():
+    if sys.stdout is None or not sys.stdout.isatty():
         for row, answer in zip(rows, found, strict=True):
             print(json.dumps(row | answer, ensure_ascii=False))
         return
-    print_table(list(found[0]), [[_shown(value) for value in answer.values()] for answer in found])
+    asked = [row[keys[-1] if asks else keys[0]] for row in rows]
+    header = ["question" if asks else "text", *found[0]]
+    print_table(header, [[*map(_shown, (text, *answer.values()))] for text, answer in zip(asked, found, strict=True)])
 
 
 def demo(port: Annotated[int, Port] = 8000) -> None:
@@ -92,6 +94,8 @@ def _asked(passage: Path | None, questions: Sequence[str]) -> list[Row]:
 
 def _rows(keys: Sequence[str], texts: Sequence[str] | None) -> Iterator[Row]:
     """A row with these keys for each text or, without any, for each line of standard input that is not empty."""
+    if not texts and sys.stdin is None:
+        raise InputError("standard input is closed")
     try:
         lines = texts or sys.stdin.readlines()
     except UnicodeDecodeError as error:
@@ -125,4 +129,4 @@ def _require_utf8(text: str, place: str) -> None:
 
 
 def _shown(value: object) -> str:
-    return "–" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
+    return "–" if value is None else f"{value:.3f}" if isinstance(value, float) else " ".join(str(value).split())

@@ -37,7 +37,8 @@ def require_checkout(*names: Path | str, folder: Path = Path()) -> None:
     """Raise InputError if a folder lacks these files of a checkout; by default the pipeline and DVC's folder."""
     for path in [folder / name for name in names or ("dvc.yaml", ".dvc")]:
         if not path.exists():
-            raise InputError(f"{path}: no such file or folder; run it in the folder of a checkout")
+            above = (str(place) for place in Path.cwd().parents if (place / "dvc.yaml").is_file())
+            raise InputError(f"{path}: no such file or folder; run it in {next(above, 'the folder of a checkout')}")
 
 
 def questions_path(folder: Path, part: str) -> Path:

@@ -45,7 +45,7 @@ class Planned:
     name: str
     fetched: Path | None  # the folder of a checkpoint of the hub that it starts from
     needs: Needs
-    is_done: bool = False
+    there: int = 0  # bytes of weights that are there already, perhaps of other settings
 
     @property
     def peak(self) -> int:
@@ -56,6 +56,11 @@ class Planned:
     def saved(self) -> int:
         """Bytes of the weights that it saves, which are those that it trains."""
         return self.needs.gradients
+
+    @property
+    def is_done(self) -> bool:
+        """Whether what is there takes as much as what the run saves: it takes no more, even if it is replaced."""
+        return self.there >= self.saved
 
     @property
     def state(self) -> int:
@@ -134,7 +139,7 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
         recipe = build(PretrainSettings, params, "pretrain")
         needs = pretraining_needs(own, recipe, -(-recipe.batch_size // processes), bf16, attention)
         starts = read_initial_checkpoint(params).origin is not None
-        yield Planned(PRETRAINING, CHECKPOINT if starts else None, needs, PRETRAINED.is_dir())
+        yield Planned(PRETRAINING, CHECKPOINT if starts else None, needs, _bytes(PRETRAINED))
     for task in grid.all_tasks:
         kind = AnswerSettings if grid.kind_of(task) == "question_answering" else FineTuneSettings
         for label in grid.methods_of(task):
@@ -146,7 +151,12 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
                 needs = _tuning_needs(settings, method, config, processes, bf16, attention)
                 fetched = None if method.base == PRETRAINED else method.base
                 for cell in cells:
-                    yield Planned(cell.title, fetched, needs, (WEIGHTS / cell.path).is_dir())
+                    yield Planned(cell.title, fetched, needs, _bytes(WEIGHTS / cell.path))
+
+
+def _bytes(folder: Path) -> int:
+    """Of the weights in a folder."""
+    return sum(path.stat().st_size for path in folder.glob("*.safetensors"))
 
 
 def _tuning_needs(

@@ -120,6 +120,8 @@ def _origin(value: str | None, key: str) -> Pin | PinnedFolder | None:
             "or folder@digest of a folder that exists"
         )
     found = PinnedFolder(path, folder_digest(path))
+    if path == Path(value):
+        raise InputError(f"{file_of(key)}: {key}: {value!r} has no digest; expected {found}")
     if digest != found.digest:
         raise InputError(f"{file_of(key)}: {key}: {value!r} does not match the folder, which is now {found}")
     return found

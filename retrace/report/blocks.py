@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 Form = Literal["small", "list", "wide", "rank"]  # of plots; page.css and page.py give each its margins
 NOTHING = "–"  # stands for a missing figure
+NOISE = 9  # digits after the point, from which on figures differ by floating-point noise
 LONG = 40  # characters from which a cell is prose and needs room
 _FIGURES = re.compile(
     r"(?:[-−–+≠<\d.,±() %×⁻⁰¹²³⁴⁵⁶⁷⁸⁹≈]|(?<=\d)[eE](?=[-+\d])|(?<=\d)[KMB]|(?<=[\d)] )to(?= [\d−-]))*"
@@ -166,12 +167,17 @@ def figure_text(value: float | None, digits: int = 2) -> str:
     """A figure with a fixed number of digits and a true minus sign; a dash for None, NaN and infinity."""
     if value is None or not math.isfinite(value):
         return NOTHING
-    return f"{round(value, digits) + 0.0:,.{digits}f}".replace("-", "−")
+    return f"{_rounded(value, digits) + 0.0:,.{digits}f}".replace("-", "−")
 
 
 def signed(value: float, digits: int = 1) -> str:
     """A difference with its sign; without one if it rounds to 0."""
-    return ("+" if math.isfinite(value) and round(value, digits) > 0 else "") + figure_text(value, digits)
+    return ("+" if math.isfinite(value) and _rounded(value, digits) > 0 else "") + figure_text(value, digits)
+
+
+def _rounded(value: float, digits: int) -> float:
+    """The same for 1.25 and for 1.2500000000000011, which a difference of two figures may come to."""
+    return round(round(value, NOISE), digits)
 
 
 def _slug(text: str) -> str:

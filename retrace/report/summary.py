@@ -157,7 +157,8 @@ def run_facts(params: Mapping[str, Any], runs: Mapping[str, RunRecord], paramete
         "Training": duration(sum(run.seconds for run in runs.values())),
         "Precision": f"{first.precision}, {first.processes} process{'es' if first.processes > 1 else ''}",
     }  # fmt: skip
-    return facts | {"Machine": first.origin.machine, "Commit": commit_text(first.origin), "Date": first.origin.date}
+    commits = listed(list(dict.fromkeys(commit_text(run.origin) for run in runs.values())))
+    return facts | {"Machine": first.origin.machine, "Commit": commits, "Date": first.origin.date}
 
 
 class Found(NamedTuple):

@@ -122,8 +122,9 @@ class _Judge:
             for place in places:
                 found = paired.get(place.figure) if paired else None
                 how = "of the same seeds, paired" if found else "by the spread over seeds"
-                how += ", and over examples, as these are not the same" if paired is None else ""
-                yield self._change(place, found or self._by_spread(place, paired is not None), how)
+                how += " and over examples" if paired is None else ""
+                change = self._change(place, found or self._by_spread(place, paired is not None), how)
+                yield change if paired is not None else replace(change, why=f"the examples differ; {change.why}")
 
     def _of_perplexity(self, place: Place) -> Change:
         """The change of a perplexity, which is of one model on each side."""

@@ -158,7 +158,15 @@ def _is_change(change: Any) -> bool:
     """Whether what DVC says of a stage is a change, rather than that files are absent here."""
     if not isinstance(change, dict):
         return True  # of the command
-    return any(said not in ("deleted", "not in cache") for files in change.values() for said in files.values())
+    return any(
+        said not in ("deleted", "not in cache") and not _is_bare(Path(path))
+        for files in change.values() for path, said in files.items()
+    )  # fmt: skip
+
+
+def _is_bare(folder: Path) -> bool:
+    """Whether there is a folder, but none of its files, as in a fresh clone."""
+    return folder.is_dir() and not any(path.is_file() for path in folder.rglob("[!.]*"))
 
 
 def commit_of(base: str) -> str:
@@ -167,7 +175,9 @@ def commit_of(base: str) -> str:
     Raises InputError if there is none; in a shallow clone it may have to be fetched.
     """
     found = try_git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}")
-    if found is None:
+    if not found:  # DVC's experiments are refs of its own
+        found = try_git("for-each-ref", "--count=1", "--format=%(objectname)", f"refs/exps/*/*/{base}")
+    if not found:
         git("rev-parse", "--git-dir")  # its error, where there is no repository
         is_shallow = try_git("rev-parse", "--is-shallow-repository") == "true"
         hint = ": this clone is shallow; git fetch --depth=1 origin REVISION brings one" if is_shallow else ""

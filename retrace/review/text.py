@@ -52,11 +52,13 @@ def _verdict(review: Review) -> str:
 
 
 def _names(changes: Sequence[Change]) -> str:
-    """The largest changes, relative to the old figures; of each model its first figure."""
+    """The largest changes, relative to the old figures, tasks before perplexities; of each model its first figure."""
     firsts: dict[tuple[str, ...], Change] = {}
     for change in changes:
         firsts.setdefault(change.place[:2], change)
-    largest = sorted(firsts.values(), key=lambda change: -abs(change.new - change.old) / (abs(change.old) or 1))
+    largest = sorted(firsts.values(), key=lambda change: (
+        change.place.figure == FIGURE, -abs(change.new - change.old) / (abs(change.old) or 1)
+    ))  # fmt: skip
     named = [f"{_name(change)} {_difference(change)}" for change in largest[:MOST]]
     return ", ".join([*named, *([f"{len(firsts) - MOST} more"] if len(firsts) > MOST else [])])
 

@@ -114,12 +114,15 @@ LEFT = [
     ("models/it's/full/1/x", "stale results", """'models/it'"'"'s/full/1'"""),
     ("models/.tokens.partial/train.npy", "leftovers", "models/.tokens.partial"),
     ("reports/.metrics.json.partial", "leftovers", "reports/.metrics.json.partial"),
+    ("reports/runs/topics/full/1.json", "stale results", "reports/runs/topics/full/1.json"),
+    ("data/classification/topics/dev.jsonl", "stale results", "data/classification/topics"),
 ]
 
 
 @pytest.mark.parametrize(("path", "check", "removed"), LEFT)
 def test_what_killed_runs_and_other_settings_left(checkout: Project, path: str, check: str, removed: str) -> None:
-    for name in (path, "models/sst2/full/1/model.safetensors", "models/tokenizer/tokenizer.json"):
+    listed = ("models/sst2/full/1/model.safetensors", "reports/runs/sst2/full/1.json", "data/classification/sst2/a")
+    for name in (path, *listed, "models/tokenizer/tokenizer.json"):
         write_text(checkout.folder / name, "x")
     _fixed(check, f"rm -r {removed}")
     assert (checkout.folder / "models/sst2/full/1/model.safetensors").exists()
@@ -167,7 +170,7 @@ def test_versions_and_settings_that_are_others(checkout: Project) -> None:
     assert (versions, command) == ("versions", "python -m pip install -r requirements.txt")
     assert re.search("numpy is .*no-such-package is missing, pinned 1", found)
     said = "params.yaml: sst2.lr: 'fast' is not allowed; expected a number above 0"
-    assert settings == ("settings", said, "retrace check")
+    assert settings == ("settings", said, "git diff HEAD -- params.yaml data/params.yaml")
 
 
 @pytest.mark.parametrize("command", ["doctor", "repro", "spread", "review", "stop"])

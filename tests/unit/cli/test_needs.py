@@ -72,8 +72,12 @@ def test_disk_is_of_the_runs_that_are_left(machine) -> None:
     assert (pretrain.state, full.state) == (pretrain.needs.checkpoint, full.needs.checkpoint + full.saved)
     largest = max(run.state for run in runs)
     assert needs._disk(runs) == 2 * (pretrain.saved + 2 * full.saved + 2 * frozen.saved) + 3 * largest
-    done = [needs.Planned(run.name, None, run.needs, run.name != "sst2 frozen 2") for run in runs]
+    done = [needs.Planned(run.name, None, run.needs, 0 if run.name == "sst2 frozen 2" else run.saved) for run in runs]
     assert needs._disk(done) == 2 * frozen.saved + 3 * frozen.state
+    Path("models/pretrained").mkdir(parents=True)
+    for missing in (1, 0):  # of a smaller model, and of this one
+        Path("models/pretrained/model.safetensors").write_bytes(bytes(pretrain.saved - missing))
+        assert _planned(needs.PRETRAINING)[0].is_done == (not missing)
 
 
 def test_a_checkpoint_that_is_pretrained_on_is_fetched_first(machine) -> None:

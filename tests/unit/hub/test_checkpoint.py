@@ -59,7 +59,13 @@ def test_random_weights_a_commit_of_the_hub_and_a_folder_with_its_digest(weights
     assert str(_origin(f"weights@home@{digest}")) == f"weights@home@{digest}"
 
 
-@pytest.mark.parametrize("value", ["weights", "weights@0123456789ab", f"weights@{COMMIT[:39]}", "weights@"])
+def test_a_folder_without_a_digest_is_told_its_digest(weights: Path) -> None:
+    said = "^params.yaml: model.checkpoint: 'weights' has no digest; expected weights@"
+    with pytest.raises(InputError, match=f"{said}{folder_digest(weights)}$"):
+        _origin("weights")
+
+
+@pytest.mark.parametrize("value", ["weights@0123456789ab", f"weights@{COMMIT[:39]}", "weights@"])
 def test_another_digest_is_an_error_that_says_what_to_write(weights: Path, value: str) -> None:
     said = f"^params.yaml: model.checkpoint: '{value}' does not match the folder, which is now weights@"
     with pytest.raises(InputError, match=f"{said}{folder_digest(weights)}$"):

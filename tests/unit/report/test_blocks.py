@@ -61,3 +61,8 @@ def test_figures_have_fixed_digits() -> None:
     assert [count_text(of) for of in (999_994_999, 999_995_000)] == ["999.99 M", "1.00 B"]
     shown = ["<0.0001", "0.0001", "0.0499", "<0.05", "0.0500", "–"]
     assert [p_text(of) for of in (0.00009, 0.0001, 0.04994, 0.04996, 0.05, None)] == shown
+
+
+def test_a_difference_is_rounded_as_the_figure_that_it_is() -> None:
+    """49 less 47.75 and 100 times 0.0125: one quarter, but for floating-point noise."""
+    assert signed(100 * (0.49 - 0.4775)) == signed(100 * 0.0125) == "+1.2"

@@ -13,12 +13,13 @@ import pytest
 from dvc.repo import Repo
 from dvc.repo.add import add
 
-from retrace.core.files import write_json
+from retrace.core.files import write_json, write_text
+from retrace.core.records import git
 from retrace.perplexity.measures import Losses, Sizes, write_documents
 from retrace.results.grid import Kind
 from retrace.results.predictions import LOSSES, PREDICTIONS, write_predictions
 from retrace.review.changes import review as compare
-from retrace.review.revision import Revision, commit_of, default_base
+from retrace.review.revision import Revision, _is_change, commit_of, default_base
 from retrace.review.text import verdict
 from tests.commands import refused, retrace
 from tests.study import RUN, method_of
@@ -159,7 +160,7 @@ def test_a_fall_fails_beside_a_rise_and_a_looser_tolerance_lets_it_pass(reposito
     repository.commit()
     repository.write(_metrics(full=0.9, scratch=0.7), {**PERPLEXITY, "valid": {"masked": 5.0, "unigram": 160.0}})
     said, found = _found(code=1)
-    rest = "but masked perplexity (valid) −1.00, reviews accuracy (full) +10.0 points"
+    rest = "but reviews accuracy (full) +10.0 points, masked perplexity (valid) −1.00"
     assert said == f"mixed: reviews accuracy (scratch) −10.0 points; {rest}"
     assert [change.direction for change in found.changes] == ["better", "worse", "better"]
     repository.set("review.tolerance.points", 12)
@@ -230,7 +231,7 @@ def test_the_same_seeds_are_paired(repository: Repository) -> None:
     assert 0 < change.interval["low"] < 0.02 < change.interval["high"]
     # With other examples nothing can be paired, and the tolerance is left.
     _predict(36, 36, 36, examples=180)
-    assert _found()[1].changes[0].why == "within the tolerance of 5 points"
+    assert _found()[1].changes[0].why == "the examples differ; within the tolerance of 5 points"
 
 
 @pytest.mark.filterwarnings("ignore:Unclosed c:ResourceWarning")  # sessions that DVC leaves to the garbage collector
@@ -540,7 +541,8 @@ def test_other_examples_add_what_the_choice_of_each_sides_varies_by(repository: 
     (change,) = _found()[1].changes
     reach = math.hypot(0.05, 2.776 * 0.01 * (2 / 3) ** 0.5)
     assert change.interval == pytest.approx({"low": 0.03 - reach, "high": 0.03 + reach}, abs=1e-3)
-    assert "over examples, as these are not the same" in change.why
+    assert change.why.startswith("the examples differ; 95% interval")
+    assert "over seeds and over examples" in change.why
 
 
 def test_seeds_that_are_all_the_same_leave_the_tolerance(repository: Repository) -> None:
@@ -601,3 +603,19 @@ def test_a_setting_in_the_wrong_file_is_not_the_revisions(repository: Repository
     wanted, data = Revision().params, Path("data/params.yaml")
     data.write_text(f"{data.read_text()}\nlr: 3\n")
     assert Revision().params == wanted
+
+
+def test_the_base_may_be_an_experiment_of_dvc(repository: Repository) -> None:
+    repository.commit()
+    commit = git("rev-parse", "HEAD")
+    git("update-ref", f"refs/exps/{commit[:2]}/{commit[2:]}/slower", commit)
+    assert commit_of("slower") == commit
+    assert "'faster' is not a revision" in refused("review", "--base", "faster")
+
+
+def test_a_fresh_clones_folders_are_no_change(here: Path) -> None:
+    write_text(Path("data/classification/.gitkeep"), "")
+    changed = {"changed deps": {"data/classification": "modified", "data/text": "deleted"}}
+    assert not _is_change(changed)
+    write_text(Path("data/classification/sst2/dev.jsonl"), "")
+    assert _is_change(changed)

@@ -88,3 +88,9 @@ def test_half_a_character_in_a_value_is_refused(monkeypatch) -> None:
 
     with pytest.raises(InputError, match=r"^--question 2: not UTF-8$"):
         _require_texts({"passage": "a", "question": "Who\udcff?"}, ("question",), "--question 2")
+
+
+def test_a_closed_standard_input_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InputError, match="^standard input is closed$"):
+        list(_rows(("text",), None))
