@@ -60,7 +60,7 @@ def test_random_weights_a_commit_of_the_hub_and_a_folder_with_its_digest(weights
 
 
 def test_a_folder_without_a_digest_is_told_its_digest(weights: Path) -> None:
-    said = "^params.yaml: model.checkpoint: 'weights' has no digest; expected weights@"
+    said = r"^params\.yaml: model\.checkpoint: 'weights' has no digest; expected weights@"
     with pytest.raises(InputError, match=f"{said}{folder_digest(weights)}$"):
         _origin("weights")
 

@@ -92,5 +92,5 @@ def test_half_a_character_in_a_value_is_refused(monkeypatch) -> None:
 
 def test_a_closed_standard_input_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(InputError, match="^standard input is closed$"):
+    with pytest.raises(InputError, match=r"^standard input is closed$"):
         list(_rows(("text",), None))
