@@ -120,7 +120,7 @@ def _message(error: BaseException) -> str:
             return _first_line(str(error))
         case httpx.RequestError():
             return f"{hub} cannot be reached ({type(error).__name__}); HF_ENDPOINT names another hub"
-        case ValueError() if any(what in str(error) for what in ("Port", "port", "IPv6")):
+        case ValueError() if str(error).startswith(("Port ", "Invalid port", "Invalid IPv6")):  # of an address
             return "HF_ENDPOINT, or a proxy, is not an address"  # the error may quote a password
         case httpx.InvalidURL():
             return f"{hub} cannot be reached through this proxy: {_first_line(str(error))}"
