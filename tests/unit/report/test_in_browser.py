@@ -240,6 +240,10 @@ def test_tables_are_sorted_and_downloaded(project: Path, show: Any) -> None:
     reviews = "Reviews: accuracy, %"
     assert list(table.columns[:4]) == ["method", "Weights trained, %", f"{reviews}, mean", f"{reviews}, 95% interval"]
     assert table["method"].tolist() == page.evaluate(names)
+    page.evaluate(f"{first_row.format(0)} = '=1+1'")
+    with page.expect_download() as download:
+        page.locator("#results .download").click()
+    assert pd.read_csv(download.value.path())["method"][0] == "'=1+1", "no formula for a spreadsheet"
 
 
 def test_the_theme_is_chosen_and_what_is_folded_opens_in_print(project: Path, show: Any) -> None:
