@@ -134,24 +134,23 @@ def parse_yaml(text: str, path: Path) -> dict[str, Any]:
 
 
 def _require_plain(path: Path, params: Any) -> None:
-    """Raise InputError if aliases (*name) expand to too many values, or without end, or a key is not a scalar."""
+    """Raise InputError if aliases (*name) expand to too many values, or without end, or a key or number is none."""
     count, waiting = 0, [params]
     while waiting:
         value = waiting.pop()
-        keys = list(value) if isinstance(value, Mapping) else []
-        for key in keys:
+        items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+        inner = list(items)
+        for key, found in inner:
             if not isinstance(key, str | int | float | None):
                 raise InputError(f"{path}: the key {key!r} is not allowed; expected text")
-        inner = [value[key] for key in keys] or (value if isinstance(value, list) else [])
-        for number in inner:
-            if isinstance(number, int) and abs(number) >= LARGEST:
-                bits = number.bit_length()
-                raise InputError(f"{path}: a whole number of {bits} bits is not allowed; expected at most 63")
+            if isinstance(found, int) and abs(found) >= LARGEST:
+                bits = found.bit_length()
+                raise InputError(f"{path}: {key}: a whole number of {bits} bits is not allowed; expected at most 63")
         count += len(inner)
         if count > MOST_VALUES:
             most = f"more than {MOST_VALUES:,} values"
             raise InputError(f"{path}: {most}, counting everything that aliases (*name) expand to")
-        waiting += inner
+        waiting += [found for _, found in inner]
 
 
 def file_of(key: str) -> Path:

@@ -13,7 +13,6 @@ from huggingface_hub.repocard import metadata_load
 from retrace.core.errors import InputError
 from retrace.core.files import read_object, write_json
 from retrace.core.paths import FACTS
-from retrace.core.schema import MOST_SHOWN
 from retrace.core.settings import file_of, plugin_names, require_one_of
 from retrace.core.weights import FILE as WEIGHTS
 from retrace.core.weights import INDEX, require_whole, weight_files
@@ -99,7 +98,7 @@ def _check_sizes(path: Path) -> None:
     import torch  # imported here, as they take seconds
     from transformers import AutoModel
 
-    from retrace.models.heads import read_config
+    from retrace.models.heads import one_line, read_config
 
     config = read_config(path.parent)
     if hasattr(config, "quantization_config"):
@@ -109,8 +108,7 @@ def _check_sizes(path: Path) -> None:
             # A config may name an attention to fetch from the hub; this one overrides it.
             AutoModel.from_config(config, attn_implementation="eager")
     except Exception as error:  # of any kind, depending on the key
-        said = " ".join(str(error).split())[:MOST_SHOWN]
-        raise InputError(f"{path}: no model can be made of it: {said or type(error).__name__}") from None
+        raise InputError(f"{path}: no model can be made of it: {one_line(error)}") from None
 
 
 def check_weights(folder: Path, name: str, origin: Pin | PinnedFolder) -> None:

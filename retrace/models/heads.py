@@ -18,6 +18,7 @@ from transformers.utils import logging
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_object
+from retrace.core.schema import MOST_SHOWN
 from retrace.core.settings import load_plugin
 from retrace.core.weights import weight_files
 from retrace.models.attention import lean_attention, lean_mask, sdpa_mask
@@ -66,8 +67,13 @@ def read_config(folder: Path) -> PreTrainedConfig:
     read_object(path)  # its errors are clearer than those of transformers
     try:
         return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except ValueError as error:
-        raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
+    except Exception as error:  # of any kind, depending on the key
+        raise InputError(f"{path}: no model can be made of it: {one_line(error)}") from None
+
+
+def one_line(error: Exception) -> str:
+    """What a library's error says, in one line that is not too long."""
+    return " ".join(str(error).split())[:MOST_SHOWN] or type(error).__name__
 
 
 def make_model(

@@ -112,7 +112,7 @@ GONE = "'data/own/gone' is not a folder; put"
         ("sources.files", {"files.sst2.folder": "data/own/gone"}, "", None,
          f"data/params.yaml: files.sst2: {GONE} train.tsv, dev.tsv into data/own/gone"),
         ("tokenize", {"tokenizer.vocab_size": "many"}, "", None,
-         "params.yaml: tokenizer.vocab_size: 'many' is not allowed; expected a whole number above 5"),
+         "params.yaml: tokenizer.vocab_size: 'many' is not allowed; expected a whole number between 5 and 16777216"),
         ("sources.task classification --task topics", TOPICS, "", None,
          f"data/params.yaml: classification.topics: {GONE} t.csv into data/own/gone"),
         (f"{FINETUNE} full --task other", TOPICS, "", None, "params.yaml: other is missing; top level has: data"),

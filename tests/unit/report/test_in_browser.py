@@ -243,7 +243,7 @@ def test_tables_are_sorted_and_downloaded(project: Path, show: Any) -> None:
     page.evaluate(f"{first_row.format(0)} = '=1+1'")
     with page.expect_download() as download:
         page.locator("#results .download").click()
-    assert pd.read_csv(download.value.path())["method"][0] == "'=1+1", "no formula for a spreadsheet"
+    assert pd.read_csv(download.value.path())["method"].tolist()[0] == "'=1+1", "no formula for a spreadsheet"
 
 
 def test_the_theme_is_chosen_and_what_is_folded_opens_in_print(project: Path, show: Any) -> None:
