@@ -95,13 +95,17 @@ def check_project() -> dict[str, Any]:
 
 
 def require_ready() -> None:
-    """Raise InputError if `dvc repro` would fail for a wrong setting, or for a further task without its files.
+    """Raise InputError where `check_ready` does; a pipeline without settings needs none."""
+    if PARAMS.is_file():
+        check_ready()
+
+
+def check_ready() -> dict[str, Any]:
+    """The settings here; raises InputError as `check_project` does, or if a further task lacks its files.
 
     DVC would run other stages first, or only say that a dependency is missing. A folder that `dvc add` tracks may be
     in the remote.
     """
-    if not PARAMS.is_file():
-        return  # as in a pipeline without settings
     settings = check_project()
     for of in (ClassificationParams, QuestionAnsweringParams):
         section = _fixed(of.dvc_keys()[0])
@@ -110,6 +114,7 @@ def require_ready() -> None:
             folder = Path(task.folder)
             if not any(Path(f"{above}.dvc").is_file() for above in (folder, *folder.parents)):
                 check_files(task, f"{section}.{name}")
+    return settings
 
 
 def lock_fault() -> str | None:
@@ -176,7 +181,7 @@ def check_settings(params: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     for stage, of in STAGES.items():
         if not any("{" in key for key in of.dvc_keys()) or stage == "report":
             of.read(settings)
-    tasks = _tasks(settings)
+    tasks = tasks_of(settings)
     read = {*tasks, *(_fixed(key) for of in STAGES.values() for key in of.dvc_keys())} - {""}
     for file, values in ((PARAMS, params), (DATA_PARAMS, data)):
         _require_read(values, {key for key in read if file_of(key) == file}, file)
@@ -199,7 +204,7 @@ def check_settings(params: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     _check_fine_tuning(settings, tasks)
 
 
-def _tasks(settings: Mapping[str, Any]) -> dict[str, str]:
+def tasks_of(settings: Mapping[str, Any]) -> dict[str, str]:
     """All tasks, each with the section of data/params.yaml that defines its kind."""
     tasks = {"sst2": "classification", "squad": "question_answering"}
     for of in (STAGES[stage] for stage in FURTHER_TASKS):

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import BaseModel, Field
 
-from retrace.cli.check import cache_folder, dvc_config, lock_fault, require_ready
+from retrace.cli.check import cache_folder, check_ready, dvc_config, lock_fault, tasks_of
 from retrace.cli.main import some_of
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError
@@ -27,13 +27,12 @@ from retrace.core.guard import holder, running
 from retrace.core.paths import LOCKFILES, PROJECT, QUESTIONS, TASKS, require_checkout
 from retrace.core.records import installed, try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS, build, build_file, read_params
-from retrace.results.grid import PREDICTIONS, RUNS, SQUAD, Grid
+from retrace.results.grid import PREDICTIONS, RUNS, Grid
 
 PINS = Path("requirements.txt")
 INSTALL = f"python -m pip install -r {PINS}"
 CELLS = (Path("models"), PREDICTIONS, RUNS)  # with task/method/seed in them
 PARTIAL = ("data", "models", "predictions", "reports")  # where stages write
-FURTHER_TASKS = ("classification", "question_answering", "hub.classification")
 STATES = Path(".retrace/states")
 UP_TO_DATE = (sys.executable, "-m", "dvc", "status", "--quiet")  # exit code 0 if nothing is out of date
 
@@ -122,7 +121,7 @@ def _versions() -> Iterator[Finding]:
 
 def _settings() -> Iterator[Finding]:
     try:
-        require_ready()
+        check_ready()
         yield Finding("settings", f"{PARAMS}, {DATA_PARAMS}")
     except (InputError, FileNotFoundError) as error:
         yield Finding("settings", str(error), f"git diff HEAD -- {PARAMS} {DATA_PARAMS}")
@@ -171,13 +170,13 @@ def _leftovers() -> Iterator[Finding]:
     try:
         params = read_params()
         cells = {cell.path for cell in build(Grid, params, "finetune").cells}
-        tasks = [name for key in FURTHER_TASKS for name in build(dict[str, Any], params, key)]
+        tasks = tasks_of(params)
     except InputError:
         return  # `_settings` reports it
     found = [(path, folder) for folder in CELLS for path in sorted(folder.glob("*/*/*")) if path.stem.isdigit()]
     stale = [path for path, folder in found if path.relative_to(folder).with_suffix("") not in cells]
     data = [path for folder in (TASKS, QUESTIONS) for path in sorted(folder.glob("*/"))]
-    stale += [path for path in data if path.name not in ("sst2", SQUAD, *tasks)]
+    stale += [path for path in data if path.name not in tasks]
     said = f"of tasks and fine-tuning runs that {PARAMS} does not list: {some_of(stale)}" if stale else "none"
     yield Finding("stale results", said, _removal(stale))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from retrace.cli.check import require_ready
+from retrace.cli.check import check_ready
 from retrace.cli.main import print_table
 from retrace.core.errors import InputError
 from retrace.core.files import size
@@ -228,6 +228,5 @@ def needs() -> None:
     """
     from retrace.estimates.needs import require_room
 
-    require_ready()
-    for line in require_room(read_params()):
+    for line in require_room(check_ready()):
         print(line)

@@ -73,10 +73,11 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None
 
     from retrace.report.blocks import Table as Cells
 
-    cells = Cells(header, [tuple(map(str, row)) for row in rows])
+    texts = [tuple(map(str, row)) for row in rows]
+    cells = Cells(header, texts)
     table = Table(*header, box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=bool(header))
-    for row in cells.rows:
-        table.add_row(*map(str, row))
+    for row in texts:
+        table.add_row(*row)
     for number, column in enumerate(table.columns):
         column.justify = "right" if cells.is_numeric(number) else "left"
     Console(width=WIDTH, markup=False, highlight=False, emoji=False).print(table)

@@ -92,6 +92,11 @@ def shown(value: Any) -> str:
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
 
 
+def one_line(error: Exception) -> str:
+    """What a library's error says, in one line, cut if it is long."""
+    return " ".join(str(error).split())[:MOST_SHOWN] or type(error).__name__
+
+
 def _limits(schema: Mapping[str, Any]) -> str:
     """The limits of a number."""
     for names, words in _LIMITS.items():

@@ -13,6 +13,7 @@ from huggingface_hub.repocard import metadata_load
 from retrace.core.errors import InputError
 from retrace.core.files import read_object, write_json
 from retrace.core.paths import FACTS
+from retrace.core.schema import one_line
 from retrace.core.settings import file_of, plugin_names, require_one_of
 from retrace.core.weights import FILE as WEIGHTS
 from retrace.core.weights import INDEX, require_whole, weight_files
@@ -98,7 +99,7 @@ def _check_sizes(path: Path) -> None:
     import torch  # imported here, as they take seconds
     from transformers import AutoModel
 
-    from retrace.models.heads import one_line, read_config
+    from retrace.models.heads import read_config
 
     config = read_config(path.parent)
     if hasattr(config, "quantization_config"):

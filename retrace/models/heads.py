@@ -18,7 +18,7 @@ from transformers.utils import logging
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_object
-from retrace.core.schema import MOST_SHOWN
+from retrace.core.schema import one_line
 from retrace.core.settings import load_plugin
 from retrace.core.weights import weight_files
 from retrace.models.attention import lean_attention, lean_mask, sdpa_mask
@@ -69,11 +69,6 @@ def read_config(folder: Path) -> PreTrainedConfig:
         return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # of any kind, depending on the key
         raise InputError(f"{path}: no model can be made of it: {one_line(error)}") from None
-
-
-def one_line(error: Exception) -> str:
-    """What a library's error says, in one line that is not too long."""
-    return " ".join(str(error).split())[:MOST_SHOWN] or type(error).__name__
 
 
 def make_model(

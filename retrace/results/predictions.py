@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_file, read_json
+from retrace.core.schema import one_line
 from retrace.results.grid import Kind
 
 PREDICTIONS, LOSSES, UPDATES = "predictions.parquet", "losses.json", "updates.json"
@@ -66,7 +67,7 @@ def read_predictions(path: Path, kind: Kind) -> pd.DataFrame:
     try:
         table = pq.read_table(path)
     except pa.ArrowException as error:
-        raise InputError(f"{path}: not parquet: {str(error).splitlines()[0]}") from None
+        raise InputError(f"{path}: not parquet: {one_line(error)}") from None
     return _checked(path, kind, table).to_pandas()
 
 

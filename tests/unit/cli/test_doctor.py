@@ -128,6 +128,12 @@ def test_what_killed_runs_and_other_settings_left(checkout: Project, path: str, 
     assert (checkout.folder / "models/sst2/full/1/model.safetensors").exists()
 
 
+def test_settings_that_are_not_there_are_wrong(checkout: Project) -> None:
+    (checkout.folder / "params.yaml").unlink()
+    said = "params.yaml: no such file or folder; run it in the folder of a checkout"
+    assert ("settings", said) in [finding[:2] for finding in _wrong()]
+
+
 def test_states_that_nothing_goes_on_from(checkout: Project) -> None:
     (checkout.folder / "dvc.yaml").write_text("stages: {a: {cmd: echo 1 > a, outs: [a]}}")
     for name in ("dvc.lock", "data/dvc.lock"):
