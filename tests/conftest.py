@@ -18,6 +18,8 @@ from tests import warm
 from tests.hub import LocalHub
 from tests.toy import Project, copy_project
 
+os.fsync = lambda fd: None  # the power does not fail here, and a disk with other things to do takes its time
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Name the place of the server that forks stages, one for all of xdist's workers."""
