@@ -27,7 +27,6 @@ from retrace.objectives.language_modelling import (
 )
 from retrace.perplexity.losses import Passage, document_losses, pseudo_losses, sample_passages
 from retrace.perplexity.measures import figures_of
-from retrace.pretraining.settings import PretrainParams, PretrainSettings
 from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.tokenizer import Vocabulary, token_id, train_tokenizer, word_edges
 from retrace.training.loop import Epoch, Run, train
@@ -35,7 +34,7 @@ from retrace.training.optimizer import Muon, make_optimizers, rate_factor, set_r
 from retrace.training.settings import OptimizerSettings
 from retrace.training.throughput import count_flops
 from tests.sharded import STREAM, TOKENIZER, VOCABULARY, start
-from tests.tiny import MODEL, tiny_config, tiny_device
+from tests.tiny import tiny_config, tiny_device
 
 
 def _model() -> LanguageModel:
@@ -294,15 +293,6 @@ def test_a_loss_of_nan_is_not_reported() -> None:
         pseudo_losses(model, passages, VOCABULARY, tiny_device())
     with pytest.raises(InputError, match="loss on held-out text is nan"):
         document_losses(model, masked_batches(STREAM, 32, 0.15, VOCABULARY), np.array([len(STREAM)]), tiny_device())
-
-
-@pytest.mark.parametrize(("epochs", "block"), [(0, 32), (1, 100)])
-def test_a_checkpoint_has_a_length_of_its_own_and_needs_no_epochs(epochs: int, block: int) -> None:
-    recipe = PretrainSettings(epochs=epochs, batch_size=1, block_size=block)
-    for checkpoint, allowed in ((None, False), (f"org/name@{'0' * 40}", True)):
-        model = MODEL.model_copy(update={"checkpoint": checkpoint})
-        with nullcontext() if allowed else pytest.raises(ValueError, match="expected"):
-            PretrainParams(lr=1e-3, seed=1, family="bert", precision="fp32", model=model, pretrain=recipe)
 
 
 def test_without_epochs_the_weights_are_only_evaluated() -> None:
