@@ -15,7 +15,7 @@ from retrace.core.paths import questions_path
 from retrace.datasets.examples import read_examples
 from retrace.datasets.squad import read_questions
 from retrace.results.predictions import kept_epoch, read_epochs
-from tests.commands import refused
+from tests.commands import refused, retrace
 from tests.toy import Project
 
 
@@ -39,9 +39,9 @@ def test_labels_are_those_of_the_stage(finished: Project) -> None:
     assert [row["probability"] for row in found] == pytest.approx(expected.max(axis=1), abs=1e-5)
 
 
-def test_a_text_on_the_command_line_is_no_json(finished: Project) -> None:
-    (found,) = predict(finished, "sst2", "{sic} a charming journey", lines=[])
-    assert found["text"] == "{sic} a charming journey"
+def test_a_text_on_the_command_line_is_no_json(finished: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(finished.folder)
+    assert json.loads(retrace("predict", "sst2", "{sic} a charming journey").out)["text"] == "{sic} a charming journey"
 
 
 def test_answers_are_those_of_the_stage_and_stand_where_they_say(finished: Project) -> None:
@@ -58,10 +58,12 @@ def test_answers_are_those_of_the_stage_and_stand_where_they_say(finished: Proje
             assert question.context[row["start"] :].startswith(row["answer"])
 
 
-def test_a_passage_may_lie_in_a_file(finished: Project, tmp_path: Path) -> None:
+def test_a_passage_may_lie_in_a_file(finished: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(finished.folder)
     (tmp_path / "passage.txt").write_text("The stream had the Printers as sponsor.")
-    asked = ("--passage", str(tmp_path / "passage.txt"), "--question", "What was it?", "--question", "Name the river.")
-    assert [row["question"] for row in predict(finished, "squad", *asked, lines=[])] == [asked[3], asked[5]]
+    asked = ("--passage", tmp_path / "passage.txt", "--question", "What was it?", "--question", "Name the river.")
+    found = map(json.loads, retrace("predict", "squad", *asked).out.splitlines())
+    assert [row["question"] for row in found] == [asked[3], asked[5]]
 
 
 @pytest.mark.parametrize(
