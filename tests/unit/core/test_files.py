@@ -1,5 +1,6 @@
 import errno
 import math
+import os
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -97,6 +98,18 @@ def test_a_writer_interrupted_while_it_replaces_a_folder_keeps_the_old_one(tmp_p
         (folder / "x").write_text("new")
     assert _names(tmp_path) == ["out"]
     assert (tmp_path / "out/x").read_text() == "old"
+
+
+def test_what_is_written_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch) -> None:
+    """And its name before the writer goes on: a power failure leaves what there was or all that is new."""
+    there: list[list[str]] = []  # when something was flushed
+    monkeypatch.setattr(os, "fsync", lambda fd: there.append(_names(tmp_path)))
+    write_text(tmp_path / "a", "x")
+    assert there == [[".a.partial"], ["a"]]
+    there.clear()
+    with atomic_folder(tmp_path / "b") as folder:
+        (folder / "x").touch()
+    assert there == [[".b.partial", "a"]] * 2 + [["a", "b"]]
 
 
 def test_json_is_written_for_people_to_read_and_has_no_nan(tmp_path: Path) -> None:
