@@ -106,12 +106,7 @@ def _review(*arguments: str, code: int = 0) -> str:
 def _found(*arguments: str, code: int = 0) -> tuple[str, Any]:
     """The verdict and all that differs, which the command found; its words name the base and the verdict."""
     kept: list[Review] = []
-
-    def keep(*sides: Revision) -> Review:
-        kept.append(compare(*sides))
-        return kept[-1]
-
-    with patch.object(command, "compare", keep):
+    with patch.object(command, "compare", lambda *sides: kept.append(compare(*sides)) or kept[-1]):
         said = _review(*arguments, code=code)
     (found,) = kept
     commit = commit_of(arguments[1] if arguments else default_base()[0])
