@@ -51,7 +51,6 @@ def test_the_rate_rises_stays_and_falls() -> None:
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=200), st.integers(1, 9))
-@settings(deadline=None)
 def test_buckets_hold_every_example_once(lengths: list[int], size: int) -> None:
     batches = bucketed(lengths, size, seeded(0, "x"))
     assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
@@ -66,7 +65,7 @@ def test_buckets_waste_little_padding() -> None:
 
 
 @given(st.integers(8, 64), st.integers(5, 90), st.integers(0, 99))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_a_fixed_share_is_masked_and_never_a_special_token(length: int, percent: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     blocks = torch.randint(0, VOCABULARY.size, (4, length), generator=generator)
@@ -81,7 +80,7 @@ def test_a_fixed_share_is_masked_and_never_a_special_token(length: int, percent:
 
 
 @given(st.integers(8, 64), st.integers(10, 60), st.integers(0, 99))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_words_are_masked_as_a_whole(length: int, percent: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     blocks = torch.randint(5, VOCABULARY.size, (4, length), generator=generator)
@@ -228,7 +227,7 @@ def test_each_label_is_the_next_token() -> None:
 
 
 @given(st.integers(2, 40), st.integers(1, 40), st.integers(41, 200), st.integers(1, 5))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_sliding_windows_predict_each_token_once(block: int, stride: int, length: int, batch: int) -> None:
     stride = min(stride, block - 1)
     stream = np.arange(5, 5 + length)
