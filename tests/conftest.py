@@ -13,10 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests import warm
 from tests.hub import LocalHub
 from tests.toy import Project, copy_project
+
+os.fsync = lambda fd: None  # the power does not fail here, and a disk with other things to do takes its time
+settings.register_profile("patient", deadline=None)  # nor is a busy processor a defect
+settings.load_profile("patient")
 
 
 def pytest_configure(config: pytest.Config) -> None:

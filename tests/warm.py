@@ -1,8 +1,9 @@
 """Processes that start at once, for tests: a server imports the libraries (six seconds) and forks for each command.
 
 python -IS tests/warm.py [-m MODULE | -c CODE] [ARGUMENT …] does what `python` with these arguments does, in a process
-of its own, with the working directory, environment, input and output of the caller. RETRACE_WARM is the path of the
-server's socket; the first command starts the server, which ends with the process that `address` was called in.
+of its own, with the working directory, environment, input and output of the caller, but for waiting until the disk has
+what is written. RETRACE_WARM is the path of the server's socket; the first command starts the server, which ends with
+the process that `address` was called in.
 
 What the environment says to the hub's clients is read when they are imported: with a variable HF_…, commands that may
 talk to the hub are forked from a second server, before these imports.
@@ -92,6 +93,7 @@ def serve(path: str, owner: int) -> None:
         for module in HUB_CLIENTS:
             importlib.import_module(module)
     gc.freeze()
+    os.fsync = lambda fd: None
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that watch a command
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)

@@ -37,7 +37,7 @@ def _right() -> list[Case]:
 
 @pytest.mark.parametrize("case", _right(), ids=lambda case: case.reader)
 @given(st.lists(CHANGE, max_size=5))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_any_bytes_are_rows_or_one_line(
     case: Case, tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int, bytes]]
 ) -> None:

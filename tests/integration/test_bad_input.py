@@ -150,7 +150,7 @@ def test_a_full_disk_leaves_nothing(project: Project) -> None:
 
 
 def test_short_memory_is_one_line_whose_advice_helps(project: Project) -> None:
-    project.set_all({"pretrain.batch_size": 256, "model.intermediate_size": 4096})
+    project.set_all({"pretrain.batch_size": 256, "pretrain.max_tokens": 1, "model.intermediate_size": 4096})
     for stage in ("sources.sample", "sources.model", "tokenize"):
         project.stage(stage)
     limited = (sys.executable, "-c", SHORT_OF_MEMORY.format(room=500 * 2**20))

@@ -1,5 +1,6 @@
 """`retrace predict` gives the answers that the stages wrote down."""
 
+import io
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,15 +15,15 @@ from retrace.core.paths import questions_path
 from retrace.datasets.examples import read_examples
 from retrace.datasets.squad import read_questions
 from retrace.results.predictions import kept_epoch, read_epochs
+from tests.commands import refused, retrace
 from tests.toy import Project
 
 
-def predict(project: Project, *arguments: str, lines: Sequence[Mapping[str, str]], code: int = 0) -> Any:
-    """The answers to rows on standard input, or with another exit code what was said."""
+def predict(project: Project, *arguments: str, lines: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """The answers to rows on standard input."""
     command = [sys.executable, "-m", "retrace.cli.main", "predict", *arguments]
-    given = "\n".join(json.dumps(line) for line in lines)
-    done = project.run(*command, code=code, given=given)
-    return done.stderr if code else [json.loads(line) for line in done.stdout.splitlines()]
+    done = project.run(*command, given="\n".join(map(json.dumps, lines)))
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def kept(project: Project, task: str, kind: Any) -> pd.DataFrame:
@@ -38,9 +39,9 @@ def test_labels_are_those_of_the_stage(finished: Project) -> None:
     assert [row["probability"] for row in found] == pytest.approx(expected.max(axis=1), abs=1e-5)
 
 
-def test_a_text_on_the_command_line_is_no_json(finished: Project) -> None:
-    (found,) = predict(finished, "sst2", "{sic} a charming journey", lines=[])
-    assert found["text"] == "{sic} a charming journey"
+def test_a_text_on_the_command_line_is_no_json(finished: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(finished.folder)
+    assert json.loads(retrace("predict", "sst2", "{sic} a charming journey").out)["text"] == "{sic} a charming journey"
 
 
 def test_answers_are_those_of_the_stage_and_stand_where_they_say(finished: Project) -> None:
@@ -57,10 +58,12 @@ def test_answers_are_those_of_the_stage_and_stand_where_they_say(finished: Proje
             assert question.context[row["start"] :].startswith(row["answer"])
 
 
-def test_a_passage_may_lie_in_a_file(finished: Project, tmp_path: Path) -> None:
+def test_a_passage_may_lie_in_a_file(finished: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(finished.folder)
     (tmp_path / "passage.txt").write_text("The stream had the Printers as sponsor.")
-    asked = ("--passage", str(tmp_path / "passage.txt"), "--question", "What was it?", "--question", "Name the river.")
-    assert [row["question"] for row in predict(finished, "squad", *asked, lines=[])] == [asked[3], asked[5]]
+    asked = ("--passage", tmp_path / "passage.txt", "--question", "What was it?", "--question", "Name the river.")
+    found = map(json.loads, retrace("predict", "squad", *asked).out.splitlines())
+    assert [row["question"] for row in found] == [asked[3], asked[5]]
 
 
 @pytest.mark.parametrize(
@@ -78,18 +81,13 @@ def test_a_passage_may_lie_in_a_file(finished: Project, tmp_path: Path) -> None:
         (["sst2"], [{"text": "a", "pair": "b"}], "standard input:1: pair: 'b' is not allowed; the task has one text"),
         (["squad", "Who?"], [], "squad takes --passage and --question, not texts"),
         (["squad", "--passage", "README.md", "--question", " "], [], "--question 1: question: ' ' is not allowed"),
+        (["squad", "--passage", "README.md", "--question", "Who\udcff?"], [], "--question 1: not UTF-8"),
         (["squad", "--question", "Who?"], [], "--passage and --question go together"),
     ],
 )
-def test_what_cannot_be_answered_ends_in_a_line(finished: Project, arguments, lines, said: str) -> None:
-    assert said in predict(finished, *arguments, lines=lines, code=2)
-
-
-def test_what_is_not_there_is_said_before_a_model_is_loaded(project: Project) -> None:
-    assert "data/classification/sst2/classes.json: no such file; run dvc repro" in predict(
-        project, "sst2", lines=[], code=2
-    )
-    project.stage("sources.sample")
-    assert "models/sst2/full/1: no such folder; run dvc repro" in predict(project, "sst2", lines=[], code=2)
-    project.set("finetune.squad_methods", [])
-    assert "error: task: 'squad' is not what params.yaml lists" in predict(project, "squad", lines=[], code=2)
+def test_what_cannot_be_answered_ends_in_a_line(
+    finished: Project, monkeypatch: pytest.MonkeyPatch, arguments: list[str], lines: list[dict[str, str]], said: str
+) -> None:
+    monkeypatch.chdir(finished.folder)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(map(json.dumps, lines))))
+    assert said in refused("predict", *arguments)

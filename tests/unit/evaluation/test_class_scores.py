@@ -74,7 +74,7 @@ def test_probabilities_sum_to_1_but_for_rounding_to_two_digits() -> None:
     assert [sum_to_one(of).tolist() for of in (few, many.T)] == [[True, True, False, False], [True, False]]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(outcomes(), st.integers(0, 2**32))
 def test_a_weight_is_a_repeated_example(outcome: Classified, seed: int) -> None:
     weights = np.random.default_rng(seed).integers(0, 4, size=len(outcome.labels))
@@ -111,7 +111,7 @@ def _calibration_error(outcome: Classified) -> float:
     return error
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(outcomes())
 def test_scikit_learn_agrees(outcome: Classified) -> None:
     both, found = (outcome.labels, outcome.predicted), {}

@@ -57,7 +57,6 @@ def _words(text: str) -> list[str]:
 
 @pytest.mark.parametrize("score", SCORES, ids=lambda score: score.__name__)
 @given(outcome=outcomes(), data=st.data())
-@settings(deadline=None)
 def test_weights_are_repetitions(score: ModuleType, outcome: Answered, data: st.DataObject) -> None:
     count = len(outcome.answers)
     drawn = data.draw(st.lists(st.integers(0, 3), min_size=count, max_size=count).filter(any))
@@ -73,7 +72,7 @@ def test_weights_are_repetitions(score: ModuleType, outcome: Answered, data: st.
 
 
 @given(outcome=outcomes())
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_bleu_is_what_sacrebleu_says(outcome: Answered) -> None:
     pairs = _asked(outcome)
     if not pairs:
@@ -89,7 +88,7 @@ def test_bleu_is_what_sacrebleu_says(outcome: Answered) -> None:
 
 
 @given(outcome=outcomes())
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @pytest.mark.filterwarnings("ignore:\\nThe hypothesis contains 0 counts:UserWarning")
 def test_the_mean_bleu_of_answers_is_what_nltk_says(outcome: Answered) -> None:
     rows = [sentence_bleu([*map(_words, golds)], _words(answer)) for answer, golds in _asked(outcome)]
@@ -107,7 +106,7 @@ def test_an_answer_of_one_right_word_has_a_bleu_of_nothing() -> None:
 
 
 @given(outcome=outcomes())
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_rouge_is_what_rouge_score_says(outcome: Answered) -> None:
     scorer = RougeScorer(rouge.NAMES)
     rows = [scorer.score_multi(list(golds), answer) for answer, golds in _asked(outcome)]

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from retrace.core.errors import InputError
@@ -207,7 +206,6 @@ def test_a_split_keeps_every_item_once_and_in_order(size: int, share: float, see
     assert (kept, held, len(kept)) == (sorted(kept), sorted(held), count)
 
 
-@hypothesis_settings(deadline=None, max_examples=30)  # each waits for the disk
 @given(st.lists(st.tuples(st.text(), st.none() | st.text(), st.integers(0, 1)), min_size=1))
 def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory, rows) -> None:
     data, examples = tmp_path_factory.mktemp("data"), [Example(*row) for row in rows]

@@ -109,18 +109,20 @@ def test_pickled_weights_are_converted_by_what_the_docs_say(folder: Path, parts:
     torch.testing.assert_close(load_file(pickled / "model.safetensors"), weights, rtol=0, atol=0)
 
 
-def test_a_part_of_the_weights_that_is_not_there(folder: Path) -> None:
-    first, second = (f"model-0000{number}-of-00002.safetensors" for number in (1, 2))
-    (folder / "model.safetensors").rename(folder / first)
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": first, "b": second}}))
-    with pytest.raises(InputError, match=f"there is no {second} in it; weights are read from safetensors only$"):
-        check_weights(folder, "org/name", PinnedFolder(folder, "0" * 12))
+PARTS = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
 
 
-def test_weights_in_files_that_are_not_copied_are_refused(folder: Path) -> None:
-    (folder / "model.safetensors").rename(folder / "weights.safetensors")
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "weights.safetensors"}}))
-    with pytest.raises(InputError, match=r"'weights\.safetensors' is not allowed; expected model-"):
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (PARTS, f"there is no {PARTS[1]} in it; weights are read from safetensors only$"),
+        (["weights.safetensors"], r"'weights\.safetensors' is not allowed; expected model-"),  # which is not copied
+    ],
+)
+def test_parts_of_weights_that_are_not_there_or_have_other_names(folder: Path, files: list[str], said: str) -> None:
+    (folder / "model.safetensors").rename(folder / files[0])
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": dict(enumerate(files))}))
+    with pytest.raises(InputError, match=said):
         check_weights(folder, "org/name", PinnedFolder(folder, "0" * 12))
 
 

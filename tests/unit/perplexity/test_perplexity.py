@@ -114,7 +114,7 @@ def test_the_interval_is_that_of_all_resamples_there_are() -> None:
     assert found == {"low": 1.0, "high": pytest.approx(math.exp(3 + 2 * wide))}  # a loss is 0 or more
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(DOCUMENTS, st.integers(0, 9))
 def test_an_interval_holds_its_figure(documents: list[tuple[float, int]], seed: int) -> None:
     means, asked = (np.array(of, dtype=float) for of in zip(*documents, strict=True))

@@ -7,17 +7,20 @@ import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from dvc.repo import Repo
 from dvc.repo.add import add
 
+from retrace.cli import review as command
 from retrace.core.files import write_json, write_text
 from retrace.core.records import git
 from retrace.perplexity.measures import Losses, Sizes, write_documents
 from retrace.results.grid import Kind
 from retrace.results.predictions import LOSSES, PREDICTIONS, write_predictions
+from retrace.review.changes import Review
 from retrace.review.changes import review as compare
 from retrace.review.revision import Revision, _is_change, commit_of, default_base
 from retrace.review.text import verdict
@@ -101,10 +104,12 @@ def _review(*arguments: str, code: int = 0) -> str:
 
 
 def _found(*arguments: str, code: int = 0) -> tuple[str, Any]:
-    """The verdict and all that differs; the command's own words name the same base and verdict."""
-    said = _review(*arguments, code=code)
+    """The verdict and all that differs, which the command found; its words name the base and the verdict."""
+    kept: list[Review] = []
+    with patch.object(command, "compare", lambda *sides: kept.append(compare(*sides)) or kept[-1]):
+        said = _review(*arguments, code=code)
+    (found,) = kept
     commit = commit_of(arguments[1] if arguments else default_base()[0])
-    found = compare(Revision(commit), Revision())
     assert commit[:10] in said
     assert f"**{verdict(found)}.**\n" in said
     return verdict(found), found

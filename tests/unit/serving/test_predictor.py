@@ -14,7 +14,7 @@ from retrace.evaluation.outcomes import decided_answers
 from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.serving.predictor import Predictor
 from stages import finetune_squad, finetune_sst2
-from tests.commands import retrace
+from tests.commands import refused, retrace
 from tests.tiny import tiny_pretrained, tiny_questions, tiny_sentences
 from tests.toy import copy_settings
 
@@ -83,11 +83,13 @@ def test_a_byte_order_mark_is_no_part_of_the_first_text(monkeypatch, line: str) 
     assert (first, second["text"][0]) == ({"text": "good"}, "\ufeff")
 
 
-def test_half_a_character_in_a_value_is_refused(monkeypatch) -> None:
-    from retrace.cli.predict import _require_texts
-
-    with pytest.raises(InputError, match=r"^--question 2: not UTF-8$"):
-        _require_texts({"passage": "a", "question": "Who\udcff?"}, ("question",), "--question 2")
+def test_what_is_not_there_is_said_before_a_model_is_loaded(here: Path) -> None:
+    project = copy_settings(here)
+    assert "data/classification/sst2/classes.json: no such file; run dvc repro" in refused("predict", "sst2")
+    tiny_sentences(Path("data"), ["the ale was stale\t0"])
+    assert "models/sst2/full/1: no such folder; run dvc repro" in refused("predict", "sst2")
+    project.set("finetune.squad_methods", [])
+    assert refused("predict", "squad").startswith("error: task: 'squad' is not what params.yaml lists")
 
 
 def test_a_closed_standard_input_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
@@ -25,7 +25,6 @@ def test_the_interval_of_a_mean_is_as_wide_as_the_normal_approximation_says() ->
     )
 
 
-@settings(deadline=None)
 @given(st.integers(1, 400), st.integers(0, 400))
 def test_wilson_as_scipy_has_it(examples: int, right: int) -> None:
     right = min(right, examples)
@@ -136,7 +135,6 @@ def test_means_that_are_shares_are_those_of_zeros_and_ones_among_the_asked() -> 
 POINTS = st.lists(st.sampled_from([0.0, 0.25, 1.0]), min_size=5, max_size=5)  # of five examples
 
 
-@settings(deadline=None)
 @given(st.lists(POINTS, min_size=1, max_size=4), st.booleans(), st.floats(-0.2, 0.2))
 def test_intervals_hold_their_figure_within_its_scale(scored: list[list[float]], is_share: bool, shift: float) -> None:
     rows, ends = np.array(scored), (0.0, 100.0)

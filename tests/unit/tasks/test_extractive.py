@@ -33,7 +33,7 @@ def _marked(window: Window) -> str:
 
 
 @given(st.integers(20, 60), st.integers(1, 60), st.sampled_from(["Ada Lund", "1601", "Thorndel", "the guild", ""]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_answer_is_marked_in_windows_that_hold_it(max_length: int, stride: int, answer: str) -> None:
     for window in window_questions("squad", TOKENIZER, [_question(answer)], max_length, stride):
         assert _marked(window) == (answer if window.start else "")
@@ -83,7 +83,7 @@ def test_windows_without_room_are_refused(max_length: int) -> None:
 
 
 @given(st.text(max_size=120), st.text(max_size=60), st.integers(6, 40), st.integers(1, 50))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_every_token_of_any_passage_is_in_a_window(passage: str, asked: str, max_length: int, stride: int) -> None:
     tokens = TOKENIZER.encode(passage, add_special_tokens=False)  # WordPiece's have no spaces
     windows = list(window_questions("squad", TOKENIZER, [Question("q", "", passage, asked, ())], max_length, stride))
@@ -155,7 +155,6 @@ SIGNS = "abÉß1\u0308 .-\u6f22\u5b57\u0645"  # with a combining accent, and of 
 
 
 @given(st.text(SIGNS, min_size=1, max_size=12), st.integers(1, 12), st.integers(1, 14), st.integers(0, 10_000))
-@settings(deadline=None)
 def test_the_best_span_is_the_best_of_whole_words(passage: str, tokens: int, longest: int, seed: int) -> None:
     """A word is cut only where no other span is possible, as in a window within one word. Spaces around are cut off."""
     tokens = min(tokens, len(passage))

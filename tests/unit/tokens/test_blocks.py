@@ -2,7 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from retrace.core.errors import InputError
@@ -43,7 +43,6 @@ def test_blocks_are_the_stream_from_the_offset(tokens: int, length: int, offset:
     assert blocks.ravel().tolist() == list(range(offset, offset + blocks.size))
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(max_size=12) | st.lists(MARKS, max_size=6).map("".join), min_size=1, max_size=9))
 def test_a_stream_loses_no_token_and_no_boundary(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
     """Whatever is in a text, also what looks like a special token; in batches and parts of any size."""
