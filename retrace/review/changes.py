@@ -128,25 +128,15 @@ class _Judge:
 
     def _of_perplexity(self, place: Place) -> Change:
         """The change of a perplexity, which is of one model on each side."""
-        if why := self._pairs.why_not_comparable(place.of, place.who, self._sides):
-            return self._uncompared(place, why)
-        if self._pairs.have_other_tokens(place.of, self._sides):
-            return self._of_other_tokens(place)
-        documents = (place.of, place.who, self._sides, self._params)
-        return self._change(place, None if place.is_baseline else self._pairs.paired_perplexity(*documents), "")
-
-    def _of_other_tokens(self, place: Place) -> Change:
-        """The change of a perplexity whose tokens differ, per token of the base."""
-        found = self._pairs.on_base_tokens(place.of, place.who, self._sides, self._params)
-        if found is None:
-            return self._uncompared(place, "the tokenizer differs")
-        values, paired = found
+        documents = (place.of, place.who, self._sides)
+        if why := self._pairs.why_not_comparable(*documents):
+            return replace(self._change(place, None, ""), counts=False, is_far=False, why=f"not compared: {why}")
+        if place.is_baseline:
+            return self._change(place, None, "")
+        values, paired = self._pairs.paired_perplexity(*documents, self._params)
         change = self._change(place, paired, "", values)
-        return replace(change, why=f"per token of the base, as the tokens are others; {change.why}")
-
-    def _uncompared(self, place: Place, why: str) -> Change:
-        """The change of a figure that is not of the same thing."""
-        return replace(self._change(place, None, ""), counts=False, is_far=False, why=f"not compared: {why}")
+        said = f"per token of the base, as the tokens are others; {change.why}"
+        return replace(change, why=said) if values else change
 
     def _by_spread(self, place: Place, has_same_examples: bool) -> Difference | None:
         """The difference by the pooled variance over seeds (Student's t for two samples, of which one may have one).

@@ -48,15 +48,22 @@ def paired_differences(
     return {name: difference(name, after, before, are_paired=True) for name in figures if name in before[0].drawn}
 
 
-def paired_perplexity(split: str, measure: str, sides: Sequence[Revision], params: EvaluateParams) -> Difference | None:
+def paired_perplexity(
+    split: str, measure: str, sides: Sequence[Revision], params: EvaluateParams
+) -> tuple[list[float] | None, Difference | None]:
     """The second language model's perplexity per token less the first's, on the same documents.
 
-    None if the documents' losses are not available, or are of other documents or tokens.
+    Where the tokens are others, also both perplexities, per token of the first revision, by the loss per byte. The
+    difference is None if the documents' losses are not available, or are of other documents.
     """
     old, new = (_documents(side).get((split, measure)) for side in sides)
-    if old is None or new is None or not are_same_documents(old, new):
-        return None
-    return _paired("perplexity_per_token", 1.0, (old, new), params)
+    if old is None or new is None:
+        return None, None
+    if _have_other_tokens(split, sides):
+        bytes_per_token = float(old[1].bytes.sum() / old[1].tokens.sum())
+        values = [_perplexity("bits_per_byte", bytes_per_token, of) for of in (old, new)]
+        return values, _paired("bits_per_byte", bytes_per_token, (old, new), params)
+    return None, _paired("perplexity_per_token", 1.0, (old, new), params) if are_same_documents(old, new) else None
 
 
 def why_not_comparable(split: str, measure: str, sides: Sequence[Revision]) -> str:
@@ -64,13 +71,14 @@ def why_not_comparable(split: str, measure: str, sides: Sequence[Revision]) -> s
     is_pseudo = measure == "pseudo"
     if _differ("bytes", split, sides, is_pseudo):
         return "the passages differ" if is_pseudo else "the text differs"
-    if measure == "unigram" and have_other_tokens(split, sides):
-        return "the tokenizer differs"
     rates = {flat(side.params).get("perplexity.mask_rate") for side in sides if side.params}
-    return "perplexity.mask_rate differs" if measure == "masked" and len(rates) > 1 else ""
+    if measure == "masked" and len(rates) > 1:
+        return "perplexity.mask_rate differs"
+    is_per_token_only = measure == "unigram" or any((split, measure) not in _documents(side) for side in sides)
+    return "the tokenizer differs" if is_per_token_only and _have_other_tokens(split, sides) else ""
 
 
-def have_other_tokens(split: str, sides: Sequence[Revision]) -> bool:
+def _have_other_tokens(split: str, sides: Sequence[Revision]) -> bool:
     """Whether the losses of a split are known to be of other tokens, so that those per token cannot be compared."""
     return _differ("tokens", split, sides, is_pseudo=False)
 
@@ -80,21 +88,6 @@ def _differ(size: str, split: str, sides: Sequence[Revision], is_pseudo: bool) -
     old, new = (_documents(side) for side in sides)
     both = [key for key in old if key in new and key[0] == split and (key[1] == "pseudo") == is_pseudo]
     return any(not np.array_equal(getattr(old[key][1], size), getattr(new[key][1], size)) for key in both)
-
-
-def on_base_tokens(
-    split: str, measure: str, sides: Sequence[Revision], params: EvaluateParams
-) -> tuple[list[float], Difference | None] | None:
-    """Both perplexities per token of the first revision, by the loss per byte, and their difference over documents.
-
-    For other tokens of the same text. None if the losses of the documents are not available.
-    """
-    old, new = (_documents(side).get((split, measure)) for side in sides)
-    if old is None or new is None:
-        return None
-    bytes_per_token = float(old[1].bytes.sum() / old[1].tokens.sum())
-    values = [_perplexity("bits_per_byte", bytes_per_token, of) for of in (old, new)]
-    return values, _paired("bits_per_byte", bytes_per_token, (old, new), params)
 
 
 def _paired(unit: str, factor: float, both: tuple[Measured, Measured], params: EvaluateParams) -> Difference | None:
