@@ -72,12 +72,8 @@ def find_model(name: str) -> NamedModel:
         return find_preset(name)
     if not Path(name).is_dir():
         raise InputError(f"{name}: neither a folder nor one of the presets {', '.join(preset_names())}")
-    file = f"{name}/config.json"
-    try:
-        config = read_config(Path(name))
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{file}: {str(error).splitlines()[0]}") from None
-    require_one_of(plugin_names(FAMILIES), config.model_type, "model_type", file)
+    config = read_config(Path(name))
+    require_one_of(plugin_names(FAMILIES), config.model_type, "model_type", f"{name}/config.json")
     return NamedModel(name, config)
 
 

@@ -173,17 +173,12 @@ def pretraining_needs(
     """The needs of pretraining on a device that gets `blocks` blocks a step."""
     scored = scored_of(config, recipe.block_size, recipe.mask_rate)
     load = Load(blocks, recipe.block_size, blocks * scored, bf16, attention)
-    return update_needs(pretraining_head(recipe), config, load, recipe.optimizer)
+    return update_needs("pairs" if recipe.next_sentence else "language_model", config, load, recipe.optimizer)
 
 
 def scored_of(config: PreTrainedConfig, tokens: int, mask_rate: float) -> int:
     """For how many of so many tokens a language model computes a loss: the masked ones, or all if it is causal."""
     return masked_of(tokens, mask_rate) if objective_of(config) == "masked" else tokens
-
-
-def pretraining_head(recipe: PretrainSettings) -> Head:
-    """The head that is pretrained."""
-    return "pairs" if recipe.next_sentence else "language_model"
 
 
 def update_needs(
