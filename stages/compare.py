@@ -14,7 +14,7 @@ from pathlib import Path
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import write_json
 from retrace.core.guard import guarded
-from retrace.core.settings import read_params
+from retrace.core.settings import build_file, read_params
 from retrace.evaluation.records import DETAILS
 from retrace.perplexity.measures import PERPLEXITY_DETAILS
 from retrace.report.page import REPORTS, write_report
@@ -23,7 +23,7 @@ from retrace.results.grid import PREDICTIONS
 from retrace.results.predictions import BASELINES
 from retrace.study.comparison import Reports, compare_tables, evidence
 from retrace.study.page import run_sections, study_inputs, study_sections
-from retrace.study.published import RESULT, StudyResult, read_published
+from retrace.study.published import RESULT, PublishedStudy, StudyResult
 from retrace.study.sections import size_sections
 
 PAGE = REPORTS / "study"
@@ -37,7 +37,7 @@ def main() -> None:
     params, path = read_params(), arguments.published
     inputs = [path, PREDICTIONS, BASELINES, *study_inputs(params), DETAILS, PERPLEXITY_DETAILS]
     with guarded("compare", [*inputs, REPORTS / "curves", REPORTS / "runs"], params):
-        study, reports = read_published(path), Reports.read(params)
+        study, reports = build_file(PublishedStudy, path), Reports.read(params)
         is_small, tables = arguments.run == "small", compare_tables(study, reports)
         result = StudyResult(title=study.title, source=study.source, small=is_small, tables=tables)
         sections = [

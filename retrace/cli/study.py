@@ -22,8 +22,8 @@ from retrace.core.guard import CODE, take
 from retrace.core.paths import WORKSPACES
 from retrace.core.records import WRITTEN as WRITTEN_BY_RUNS
 from retrace.core.records import git, try_git
-from retrace.core.settings import LARGEST_SEED, Seed, build, read_params
-from retrace.study.published import MEANINGS, PUBLISHED, RESULT, STUDIES, StudyResult, read_published
+from retrace.core.settings import LARGEST_SEED, Seed, build, build_file, read_params
+from retrace.study.published import MEANINGS, PUBLISHED, RESULT, STUDIES, PublishedStudy, StudyResult
 
 RETRACE = (sys.executable, "-m", "retrace.cli.main")
 OWN_DATA, REPORTS = Path("data/own"), Path("reports")
@@ -44,7 +44,7 @@ def list_studies() -> None:
     """List the studies (folders of studies/) and which of them were run."""
     rows = []
     for folder in _folders().values():
-        study = read_published(folder / PUBLISHED)
+        study = build_file(PublishedStudy, folder / PUBLISHED)
         figures = sum(1 for table in study.tables for cell in table.cells() if cell.published)
         result = StudyResult.read(folder / RESULT) if (folder / RESULT).is_file() else None
         how = "not run" if result is None else "small" if result.small else "as published"

@@ -350,7 +350,7 @@ def _verdict(cell: Cell, found: Reproduced | None) -> Verdict:
 
 
 def _of_figure(cell: Cell, printed: float, found: Reproduced) -> Verdict:
-    if cell.agree(printed, found.value):
+    if abs(found.value - printed) <= cell.half:
         return Verdict.EXACT
     if found.is_exact:
         return Verdict.BEYOND

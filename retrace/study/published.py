@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from retrace.core.records import Record
-from retrace.core.settings import build_file, require
+from retrace.core.settings import require
 from retrace.report.blocks import NOTHING, figure_text
 from retrace.statistics.scales import SCALES, SHARES, Better, Interval
 
@@ -169,10 +169,6 @@ class Cell:
         """Half of the last of these digits, the largest rounding error of the printed figure."""
         return HALF * 10.0**-self.digits
 
-    def agree(self, printed: float, reproduced: float) -> bool:
-        """Whether both figures are the same in these digits."""
-        return abs(reproduced - printed) <= self.half
-
     @property
     def form(self) -> Form:
         """How Retrace's figure is written beside the published one."""
@@ -259,14 +255,6 @@ class PublishedStudy:
         for number, doubt in enumerate(self.doubts):
             allowed = f"expected a table, TABLE/ROW or TABLE/ROW/COLUMN; tables: {', '.join(names)}"
             require(doubt.about in places, f"doubts[{number}].about", doubt.about, allowed)
-
-
-def read_published(path: Path = PUBLISHED) -> PublishedStudy:
-    """A study's published figures.
-
-    Raises InputError, which names the file and the key, where something in it is wrong.
-    """
-    return build_file(PublishedStudy, path)
 
 
 class Verdict(StrEnum):

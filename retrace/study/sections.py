@@ -239,13 +239,10 @@ def estimates_table(estimates: pd.DataFrame) -> Table:
     for name in ("weights", "gradients", "moments", "activations", "estimate", "saved", "by the formula",
                  "saved by the formula"):  # fmt: skip
         is_share = name.startswith("saved")
-        shown = [_percent(value) if is_share else figure_text(value / 2**20, 0) for value in estimates[name]]
+        values = estimates[name]
+        shown = [figure_text(100 * of, 1) if is_share else figure_text(of / 2**20, 0) for of in values]
         columns[f"% {name}" if is_share else f"{name}, MiB"] = shown
     return Table.of(columns, "Table")
-
-
-def _percent(share: float) -> str:
-    return figure_text(100 * share, 1)
 
 
 _KINDS: dict[str, tuple[type[Any], Callable[[Any, Mapping[str, Any]], Section]]] = {

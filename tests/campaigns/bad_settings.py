@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import yaml
 
 from retrace.cli.check import check_settings
-from retrace.core.settings import DATA_PARAMS, PARAMS, file_of, read_yaml
-from retrace.study.published import read_published
+from retrace.core.settings import DATA_PARAMS, PARAMS, build_file, file_of, read_yaml
+from retrace.study.published import PublishedStudy
 from tests.campaigns.bad_files import line_faults
 from tests.campaigns.cases import Case, Fault, cases_of
 from tests.toy import ROOT
@@ -251,4 +251,4 @@ def _check(_: Path) -> tuple[int, list[str]]:
 
 
 def _read_study(path: Path) -> tuple[int, list[str]]:
-    return sum(len(list(table.cells())) for table in read_published(path).tables), []
+    return sum(len(list(table.cells())) for table in build_file(PublishedStudy, path).tables), []

@@ -8,7 +8,8 @@ import pytest
 
 from retrace.core.errors import InputError
 from retrace.core.files import write_json
-from retrace.study.published import Cell, Form, PublishedStudy, printed, read_published
+from retrace.core.settings import build_file
+from retrace.study.published import Cell, Form, PublishedStudy, printed
 from tests.toy import ROOT
 
 ROWS: dict[str, Any] = {
@@ -24,7 +25,7 @@ GRID: dict[str, Any] = {
 
 def _read(folder: Path, **changes: Any) -> PublishedStudy:
     write_json(folder / "published.yaml", {"title": "T", "source": "S", "tables": [ROWS, GRID]} | changes)
-    return read_published(folder / "published.yaml")  # json is YAML too
+    return build_file(PublishedStudy, folder / "published.yaml")  # json is YAML too
 
 
 def test_rows_have_their_own_figures_or_one_pattern(tmp_path: Path) -> None:
@@ -156,7 +157,7 @@ def test_every_published_figure_stands_in_the_report(study: str) -> None:
         forms = {text, f"{int(text):,}" if text.isdecimal() else text}
         return any(re.search(rf"(?<![\d.,]){re.escape(form)}(?![\d]|[.,]\d)", report) for form in forms)
 
-    published = read_published(ROOT / "studies" / study / "published.yaml")
+    published = build_file(PublishedStudy, ROOT / "studies" / study / "published.yaml")
     figures = [cell.published.text for table in published.tables for cell in table.cells() if cell.published]
     figures += [str(count) for section in published.sections for count in section.get("published", {}).values()]
     assert len(figures) > 5

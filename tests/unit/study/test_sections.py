@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from retrace.core.errors import InputError
+from retrace.core.settings import build_file
 from retrace.estimates import memory
 from retrace.estimates.architectures import find_model
 from retrace.report.blocks import Fold, Section, Table
 from retrace.report.page import as_html
-from retrace.study.published import read_published
+from retrace.study.published import PublishedStudy
 from retrace.study.sections import estimate, estimates_table, size_sections
 from tests.toy import ROOT
 
@@ -78,7 +79,7 @@ def test_equations_stand_beside_what_they_give() -> None:
 
 
 def _equations(study: str) -> list[dict[str, Any]]:
-    (found,) = [of for of in read_published(ROOT / "studies" / study / "published.yaml").sections
+    (found,) = [of for of in build_file(PublishedStudy, ROOT / "studies" / study / "published.yaml").sections
                 if of["kind"] == "equations"]  # fmt: skip
     return found["equations"]
 
@@ -127,7 +128,8 @@ def test_the_memory_formulas_give_what_is_said() -> None:
         per_pair = f" + {layers * pairs * heads / 10**6:.4f}·bl²" if pairs else ""
         assert text.endswith(f"{layers * (hidden * size + wide * inner) / 10**6:.4f}·bl{per_pair}")
     assert tuple(map(sum, zip(*kept[:-1], strict=True))) == kept[-1], "the layer's are those of its equations"
-    doubts = " ".join(doubt.finding for doubt in read_published(ROOT / "studies/plm-peft/published.yaml").doubts)
+    study = build_file(PublishedStudy, ROOT / "studies/plm-peft/published.yaml")
+    doubts = " ".join(doubt.finding for doubt in study.doubts)
     assert f"{16 * count / 2**20:,.0f} and {(4 * count + 16 * added) / 2**20:,.0f} MiB" in doubts
     full, adapter = memory.example_memory().values()
     saved = [f"{100 * (1 - adapter.at(32, length) / full.at(32, length)):.1f}%" for length in (128, 512)]
