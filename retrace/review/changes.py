@@ -81,15 +81,14 @@ def review(old: Revision, new: Revision) -> Review:
 
     Raises InputError if these are wrong.
     """
-    before, after = old.headlines, new.headlines
-    both = [place for place in after.figures if place in before.figures]
-    differing = [place for place in both if before.figures[place] != after.figures[place]]
+    both = [place for place in new.figures if place in old.figures]
+    differing = [place for place in both if old.figures[place] != new.figures[place]]
     changes = list(_Judge(old, new).changes(differing)) if differing else []
-    flags = sorted(_moved(before.flags_of(after.models), after.flags_of(after.models), 0), key=lambda moved: moved.name)
+    flags = sorted(_moved(old.flags_of(new.models), new.flags_of(new.models), 0), key=lambda moved: moved.name)
     params = _moved(flat(old.params), flat(new.params), NOTHING) if old.params else []
     notes = [*_notes(old, new), *_pretrained(changes)]
     return Review(
-        len(both), changes, notes, flags, params, [*_runs(old, new)], before.figures.keys() != after.figures.keys(),
+        len(both), changes, notes, flags, params, [*_runs(old, new)], old.figures.keys() != new.figures.keys(),
         bool(new.stale_stages),
     )  # fmt: skip
 
@@ -154,7 +153,7 @@ class _Judge:
             return None
         seeds = sum(1 / side.seeds_of(of) for side, of in zip(self._sides, found, strict=True))
         of_seeds, freedom = pooled * seeds, sum(free for free, _ in spreads)
-        old, new = (side.headlines.figures[place] for side in self._sides)
+        old, new = (side.figures[place] for side in self._sides)
         of_examples = math.hypot(*(error or 0.0 for error in examples))
         return Difference(new - old, of_examples, math.sqrt(of_seeds / freedom), freedom)
 
@@ -162,7 +161,7 @@ class _Judge:
         self, place: Place, found: Difference | None, how: str, values: Sequence[float] | None = None
     ) -> Change:
         """Whether a difference counts; `values` stand for the headline figures where these are of other tokens."""
-        old, new = values or [side.headlines.figures[place] for side in self._sides]
+        old, new = values or [side.figures[place] for side in self._sides]
         unknown = Figure("score", "neither", place.figure.replace("_", " "))  # of a metric that is no longer listed
         what = self._legend(place.of).get(place.figure, unknown)
         limit = self._tolerance.of(what, old)
@@ -200,17 +199,17 @@ def _error_over_examples(method: MethodDetails | None, figure: str) -> float | N
 
 
 def _notes(old: Revision, new: Revision) -> Iterator[str]:
-    before, after = old.headlines, new.headlines
-    if not after.figures:
+    before, after = old.figures, new.figures
+    if not after:
         yield "there are no metrics here yet; run dvc repro"
-    elif not before.figures:
+    elif not before:
         yield "the base has no metrics that this version of Retrace reads"
-    elif not before.figures.keys() & after.figures.keys():
+    elif not before.keys() & after.keys():
         yield "the two have no figure in common"
-    for where, one, other in (("gone", before.figures, after.figures), ("new", after.figures, before.figures)):
+    for where, one, other in (("gone", before, after), ("new", after, before)):
         models = {place[:2] for place in other}
         only = {place[:3] if place[:2] in models else place[:2] for place in one if place not in other}
-        if only and before.figures and after.figures:
+        if only and before and after:
             yield f"{where}: {', '.join(' '.join(place) for place in sorted(only))}"
     if stale := new.stale_stages:
         yield f"dvc repro has not run since something changed: {', '.join(stale[:3])}{' and more' * (len(stale) > 3)}"

@@ -3,7 +3,6 @@ its remote."""
 
 import json
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -16,7 +15,7 @@ from retrace.core.errors import InputError
 from retrace.core.paths import ON_TEST
 from retrace.core.records import Record, RunRecord, git, try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS, parse_yaml, with_data
-from retrace.evaluation.records import DETAILS, METRICS, Details, MethodDetails, Metrics
+from retrace.evaluation.records import DETAILS, METRICS, Details, MethodDetails, Metrics, TaskMetrics
 from retrace.perplexity.measures import LANGUAGE_MODEL, PERPLEXITY, Perplexities
 from retrace.results.grid import RUNS, SQUAD, Kind
 
@@ -36,19 +35,6 @@ class Place(NamedTuple):
     is_baseline: bool = False
 
 
-@dataclass(frozen=True)
-class Headlines:
-    """The figures and flags of a revision."""
-
-    figures: dict[Place, float]
-    flags: dict[tuple[str, str, str], int]  # task or split, who and flag → how many seeds have it
-    models: Set[tuple[str, str]]  # task or split, and who
-
-    def flags_of(self, models: Set[tuple[str, str]]) -> dict[str, int]:
-        """The flags of these models, as readers see them."""
-        return {" ".join(flag): count for flag, count in self.flags.items() if flag[:2] in models}
-
-
 def kind_of(task: str, sides: Sequence["Revision"]) -> Kind:
     """The kind of a task, which one side's settings may no longer list."""
     questions = [name for side in sides for name in (side.params.get("finetune") or {}).get("questions", (SQUAD,))]
@@ -63,23 +49,38 @@ class Revision:
         self._files, self._commit = DVCFileSystem(rev=commit), commit
 
     @cached_property
-    def headlines(self) -> Headlines:
-        """The headline figures and flags; none if the revision has none."""
-        tasks = (self._record(Metrics, METRICS) or Metrics(tasks={})).tasks
-        text = self._record(Perplexities, PERPLEXITY) or Perplexities(splits={})
-        figures: dict[Place, float] = {}
-        flags: dict[tuple[str, str, str], int] = {}
-        for task, of in tasks.items():
+    def _tasks(self) -> dict[str, TaskMetrics]:
+        return (self._record(Metrics, METRICS) or Metrics(tasks={})).tasks
+
+    @cached_property
+    def _text(self) -> Perplexities:
+        return self._record(Perplexities, PERPLEXITY) or Perplexities(splits={})
+
+    @cached_property
+    def figures(self) -> dict[Place, float]:
+        """The headline figures; none if the revision has none."""
+        found: dict[Place, float] = {}
+        for task, of in self._tasks.items():
             for is_baseline, side in ((False, of.methods), (True, of.baselines)):
                 for who, values in side.items():
-                    figures |= {Place(task, who, name, is_baseline): value for name, value in values.items()}
-            flags |= {(task, who, flag): count for who, each in of.flags.items() for flag, count in each.items()}
-        for part, measures in text.splits.items():
+                    found |= {Place(task, who, name, is_baseline): value for name, value in values.items()}
+        for part, measures in self._text.splits.items():
             known = {who: value for who, value in measures.items() if value is not None}
-            figures |= {Place(part, who, FIGURE, who == "unigram"): value for who, value in known.items()}
-            flags |= {(part, LANGUAGE_MODEL, flag): count for flag, count in text.flags.get(part, {}).items()}
-        models = {(task, who) for task, of in tasks.items() for who in of.methods}
-        return Headlines(figures, flags, models | {(part, LANGUAGE_MODEL) for part in text.splits})
+            found |= {Place(part, who, FIGURE, who == "unigram"): value for who, value in known.items()}
+        return found
+
+    @property
+    def models(self) -> set[tuple[str, str]]:
+        """The models of the headline figures: task or split, and who."""
+        models = {(task, who) for task, of in self._tasks.items() for who in of.methods}
+        return models | {(part, LANGUAGE_MODEL) for part in self._text.splits}
+
+    def flags_of(self, models: Set[tuple[str, str]]) -> dict[str, int]:
+        """The flags of these models, as readers see them, and how many seeds have each."""
+        flags = {(task, who): each for task, of in self._tasks.items() for who, each in of.flags.items()}
+        flags |= {(part, LANGUAGE_MODEL): each for part, each in self._text.flags.items()}
+        return {" ".join((*model, flag)): count for model in flags if model in models
+                for flag, count in flags[model].items()}  # fmt: skip
 
     @cached_property
     def details(self) -> Details | None:
