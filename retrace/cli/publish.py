@@ -20,7 +20,7 @@ from retrace.core.weights import FILE as BASE_WEIGHTS
 from retrace.hub.pins import REPOSITORY, Pin
 from retrace.hub.repository import require_token, stored_digest, upload
 from retrace.publishing.bundle import Address, write_pretrained, write_tuned
-from retrace.publishing.card import Trained, model_card, stale_stages
+from retrace.publishing.card import Trained, model_card
 from retrace.publishing.load import read_tuning, require_weights
 from retrace.results.grid import WEIGHTS, Cell, Grid
 from retrace.study.comparison import pretrains
@@ -116,8 +116,7 @@ def _doubts(trained: Trained) -> dict[str, str]:
     files = [line[3:] for line in git("status", "--porcelain").splitlines()]  # ignored files are left out
     if files:
         found["dirty"] = f"not committed: {some_of(files)}; so no commit describes this model"
-    stale = stale_stages(_stages(trained))
-    if stale:
+    if stale := _stale_stages(trained):
         found["stale"] = f"{some_of(stale)}: out of date by dvc.lock; run dvc repro and commit it"
     if trained.learned_nothing:
         name, evidence = next(iter(trained.learned_nothing.items()))
@@ -125,10 +124,21 @@ def _doubts(trained: Trained) -> dict[str, str]:
     return found
 
 
-def _stages(trained: Trained) -> list[str]:
-    """The last stages that the model and its card's figures come from; the card's verdict covers all cells."""
-    own = pretrains(trained.params)
-    return [*(["perplexity-eval"] if own else []), *([] if trained.details is None else ["evaluate"])]
+def _stale_stages(trained: Trained) -> list[str]:
+    """The stages that the model and its card's figures come from whose inputs or outputs differ from dvc.lock.
+
+    Raises InputError if DVC has no such stage.
+    """
+    from dvc.exceptions import DvcException  # here, as DVC takes a second to import
+    from dvc.repo import Repo
+
+    last = ["perplexity-eval"] if pretrains(trained.params) else []
+    last += [] if trained.details is None else ["evaluate"]  # of all cells, as the card's verdict is
+    try:
+        with Repo() as repo:
+            return sorted(repo.status(targets=last, with_deps=True))
+    except DvcException as error:
+        raise InputError(f"dvc status: {error}") from None
 
 
 def _write_words(folder: Path, trained: Trained, card: ModelCard, commit: str) -> None:

@@ -269,21 +269,6 @@ def _by_split(flags: Sequence[Flags]) -> Flags:
     return {f"{flag}{' on validation' * place}": said for place, of in enumerate(flags) for flag, said in of.items()}
 
 
-def stale_stages(stages: Sequence[str]) -> list[str]:
-    """The stages among these DVC stages, and those before them, whose inputs or outputs differ from dvc.lock.
-
-    Raises InputError if DVC has no such stage.
-    """
-    from dvc.exceptions import DvcException  # here, as DVC takes a second to import
-    from dvc.repo import Repo
-
-    try:
-        with Repo() as repo:
-            return sorted(repo.status(targets=list(stages), with_deps=True))
-    except DvcException as error:
-        raise InputError(f"dvc status: {error}") from None
-
-
 def model_card(model: Trained, published: Published, address: Address, commit: str) -> ModelCard:
     """The card in Markdown, below the metadata that the hub reads."""
     origins, task = model.origins, model.evaluated
