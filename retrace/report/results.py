@@ -12,7 +12,7 @@ from retrace.core.paths import ON_TEST, on_test
 from retrace.core.records import RunRecord
 from retrace.core.settings import build
 from retrace.evaluation.records import BaselineDetails, Details, GroupDetails, MethodDetails, TaskDetails
-from retrace.report.names import digits_of, noun_of, shown, shown_factor, shown_signed, title_of
+from retrace.report.names import noun_of, shown, shown_factor, shown_signed, title_of
 from retrace.report.page import REPORTS
 from retrace.results.grid import PREDICTIONS, Grid, Kind
 from retrace.results.predictions import read_updates
@@ -71,16 +71,6 @@ class Task:
         return self.details.legend[self.headline]
 
     @property
-    def factor(self) -> float:
-        """What the headline is multiplied by before it is printed."""
-        return shown_factor(self.legend)
-
-    @property
-    def digits(self) -> int:
-        """How many digits of the headline are printed after the point."""
-        return digits_of(self.legend)
-
-    @property
     def sign(self) -> int:
         """1 if a higher headline is better, -1 if a lower one is."""
         return -1 if self.legend.better == "lower" else 1
@@ -120,12 +110,12 @@ class Task:
     def seeds(self, method: str) -> list[float]:
         """The headline of each seed."""
         found = [seed.figures for seed in self.details.methods[method].seeds.values()]
-        return [self.factor * figures[self.headline] for figures in found if self.headline in figures]
+        return [shown_factor(self.legend) * figures[self.headline] for figures in found if self.headline in figures]
 
     def std(self, method: str) -> float | None:
         """The headline's standard deviation over seeds; None with one seed."""
         found = self.details.methods[method].std.get(self.headline)
-        return None if found is None else found * self.factor
+        return None if found is None else found * shown_factor(self.legend)
 
     def difference(self, first: str, second: str) -> Score | None:
         """The first method's headline less the second's; None if they were not compared."""
@@ -140,7 +130,8 @@ class Task:
     def _printed(self, as_text: Callable[[Figure, float], str], *figures: float, is_tie: bool = False) -> Score:
         """A value and the ends of its interval, on the scale on which they are printed."""
         text, low, high = (as_text(self.legend, each) for each in figures)
-        return Score(*(self.factor * each for each in figures), text=text, ends=(low, high), is_tie=is_tie)
+        factor = shown_factor(self.legend)
+        return Score(*(factor * each for each in figures), text=text, ends=(low, high), is_tie=is_tie)
 
     def is_tie(self, method: str) -> bool:
         """Whether a method ties with the best."""

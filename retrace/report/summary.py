@@ -21,6 +21,7 @@ from retrace.report.blocks import NOTHING, Cell, Panel, Panels, Section, Table, 
 from retrace.report.names import (
     baseline_name,
     count_text,
+    digits_of,
     listed,
     method_name,
     points,
@@ -317,7 +318,7 @@ def _row(task: Task, axes: Axes, row: Standing, y: int) -> Iterator[Markup]:
         yield svg.tag("text", "≈", x="100%", y=y, dx=44, dy=5, class_="name")
     tip = f"{name}: {score.said}"
     if each:
-        tip += "\nseeds " + ", ".join(figure_text(value, task.digits) for value in each)
+        tip += "\nseeds " + ", ".join(figure_text(value, digits_of(task.legend)) for value in each)
     yield svg.tag("rect", x=0, width="100%", y=y - ROW // 2, height=ROW, class_="hit", data_t=tip)
 
 
@@ -366,7 +367,7 @@ def _columns(task: Task) -> dict[tuple[str, str | None], list[str | Cell]]:
         value, spread = score.text, ""
         if method is not None:
             value = Cell(score.text + (" ≈" if task.is_tie(method) else ""), bold=task.is_best(method))
-            spread = figure_text(task.std(method), max(2, task.digits))
+            spread = figure_text(task.std(method), max(2, digits_of(task.legend)))
         interval = Cell("", small=" – ".join(score.ends), strip=drawn, colour=_colour(task, method))
         found[name, method] = [value, interval, spread]
     return found
