@@ -158,9 +158,6 @@ class Slurm:
         return [Queued(job) for job in jobs]
 
 
-Job = Worker | Queued
-
-
 def run(place: Here | Slurm, commands: Commands, received: Sequence[int], at_once: int | None = None) -> dict[str, int]:
     """Run commands and return the exit codes of those that failed, by name.
 
@@ -187,7 +184,7 @@ class _Runs:
     def __init__(self, place: Here | Slurm, commands: Commands, alone: bool) -> None:
         self._place, self._commands, self._alone = place, commands, alone
         self._tries, self._began = Counter[str](), time.monotonic()
-        self.waiting, self.running, self.failed = list(commands), dict[str, Job](), dict[str, int]()
+        self.waiting, self.running, self.failed = list(commands), dict[str, Worker | Queued](), dict[str, int]()
 
     def start(self, most: int) -> None:
         """Start up to `most` of those that wait."""

@@ -186,7 +186,7 @@ def _states() -> Iterator[Finding]:
 
     A run uses and removes only states of its own settings, so those of abandoned settings stay.
     """
-    left = [path for path in sorted(STATES.glob("*")) if not _is_held(path)]
+    left = [path for path in sorted(STATES.glob("*")) if not holder(STATES / f"{path.name.removesuffix('.lock')}.lock")]
     folders = [path for path in left if path.is_dir()]
     if not folders:
         return
@@ -197,12 +197,6 @@ def _states() -> Iterator[Finding]:
     else:
         said += ", of abandoned settings or code, as nothing is out of date"
         yield Finding("saved states", said, _removal(left))
-
-
-def _is_held(path: Path) -> bool:
-    """Whether a run in progress owns this folder of states, or the folder that this lock is of."""
-    lock = path if path.suffix == ".lock" else path.with_name(f"{path.name}.lock")
-    return holder(lock) is not None
 
 
 def _cache() -> Iterator[Finding]:
