@@ -109,8 +109,7 @@ def record(
 ) -> None:
     """Add finished runs to studies/NAME/records.yaml, with their figures, commit, date and machine.
 
-    Each run must have started from a clean commit. `retrace records > docs/records.md` then updates the
-    page.
+    Each run must have started from a clean commit. `retrace records > docs/records.md` then updates the page.
     """
     from retrace.study.records import BUDGETS, RECORDS, add_entry, read_entry
 

@@ -78,10 +78,8 @@ def settings_fold(params: Mapping[str, Any]) -> Fold:
     used = {key: value for key, value in params.items() if key not in DATA_KEYS or key in data}
     used["methods"] = {method: methods[method] for method in listed if method in methods}
     tasks = build(Grid, params, "finetune").all_tasks
-    further = {kind: _listed(params.get(kind, {}), tasks) for kind in ("classification", "question_answering")}
-    used |= {kind: found for kind, found in further.items() if found}
-    if found := _listed(hub.get("classification", {}), tasks):
-        used["hub"] = used.get("hub", {}) | {"classification": found}
+    used |= {kind: _listed(params.get(kind, {}), tasks) for kind in ("classification", "question_answering")}
+    used["hub"] = used.get("hub", {}) | {"classification": _listed(hub.get("classification", {}), tasks)}
     table = settings_table(used)
     return Fold("Settings", f"{len(table.rows)} of them", [table])
 

@@ -107,16 +107,14 @@ def test_settings_of_other_methods_and_data_sources_are_left_out() -> None:
 
 def test_settings_of_further_tasks_that_are_listed_are_shown() -> None:
     tasks = {name: {"split": 0.7} for name in ("mood", "other")}
-    hub = {"text": {"config": "c"}, "classification": {"news": {"split": 0.9}, "old": {}}}
-    params = PARAMS | {
-        "classification": tasks,
-        "hub": hub,
-        "finetune": {"tasks": ["mood", "news"], "methods": ["full"], "squad_methods": ["full"], "seeds": [1]},
-    }
-    for data, more in (("sample", set()), ("hub", {"hub.text.config"})):
-        (table,) = _tables(settings_fold(params | {"data": data}))
-        found = {str(key) for key, _ in table.rows if str(key).startswith(("classification", "hub"))}
-        assert found == {"classification.mood.split", "hub.classification.news.split"} | more
+    hub = {"text": {"config": "c"}, "classification": {"news": {"split": 0.9}, "old": {"split": 0.8}}}
+    params = PARAMS | {"classification": tasks, "hub": hub}
+    grid = {"methods": ["full"], "squad_methods": ["full"], "seeds": [1]}
+    for listed, keys in ((["mood", "news"], {"hub.classification.news.split"}), (["mood"], set())):
+        for data, more in (("sample", set()), ("hub", {"hub.text.config"})):
+            (table,) = _tables(settings_fold(params | {"data": data, "finetune": grid | {"tasks": listed}}))
+            found = {str(key) for key, _ in table.rows if str(key).startswith(("classification", "hub"))}
+            assert found == {"classification.mood.split"} | keys | more
 
 
 def test_time_is_summed_over_seeds_beside_the_stages() -> None:
