@@ -346,16 +346,13 @@ def _verdict(cell: Cell, found: Reproduced | None) -> Verdict:
     printed = [end for end in (cell.published.value, cell.published.end) if end is not None]
     if len(printed) == 2 and min(printed) - cell.half <= found.value <= max(printed) + cell.half:
         return Verdict.IN_RANGE
-    return _of_figure(cell, min(printed, key=lambda end: abs(end - found.value)), found)
-
-
-def _of_figure(cell: Cell, printed: float, found: Reproduced) -> Verdict:
-    if abs(found.value - printed) <= cell.half:
+    nearest = min(printed, key=lambda end: abs(end - found.value))
+    if abs(found.value - nearest) <= cell.half:
         return Verdict.EXACT
     if found.is_exact:
         return Verdict.BEYOND
     if found.interval is None:
         return Verdict.UNKNOWN
-    if found.interval["low"] - cell.half <= printed <= found.interval["high"] + cell.half:  # it was rounded
+    if found.interval["low"] - cell.half <= nearest <= found.interval["high"] + cell.half:  # it was rounded
         return Verdict.WITHIN
     return Verdict.ONE_SEED if found.std is None and (cell.address or "").startswith(SEEDED) else Verdict.BEYOND
