@@ -19,14 +19,14 @@ from retrace.cli.settings import write_presets
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import CODE, take
-from retrace.core.paths import WORKSPACES
+from retrace.core.paths import OWN, WORKSPACES
 from retrace.core.records import WRITTEN as WRITTEN_BY_RUNS
 from retrace.core.records import git, try_git
 from retrace.core.settings import LARGEST_SEED, Seed, build, build_file, read_params
 from retrace.study.published import MEANINGS, PUBLISHED, RESULT, STUDIES, PublishedStudy, StudyResult
 
 RETRACE = (sys.executable, "-m", "retrace.cli.main")
-OWN_DATA, REPORTS = Path("data/own"), Path("reports")
+REPORTS = Path("reports")
 NOT_COPIED = ("reports/", "studies/", "data/own/")  # made by runs; other studies'; linked
 PIPELINE, IGNORED, STAGES = Path("dvc.yaml"), Path(".dvcignore"), Path("studies/dvc.yaml")
 # Dependencies that a study's own pipeline may lack; the comparison then depends on the data that its `evaluate` lists.
@@ -188,8 +188,8 @@ def fill_workspace(study: Path, folder: Path, small: bool, seed: int | None = No
         presets.append(folder / "seed.yaml")
         write_text(presets[-1], f"seed: {seed}\nfinetune: {{seeds: [{seed}]}}\n")
     write_presets(presets, folder)
-    if (project / OWN_DATA).is_dir() and not (folder / OWN_DATA).is_symlink():
-        (folder / OWN_DATA).symlink_to((project / OWN_DATA).resolve(), target_is_directory=True)
+    if (project / OWN).is_dir() and not (folder / OWN).is_symlink():
+        (folder / OWN).symlink_to((project / OWN).resolve(), target_is_directory=True)
     _configure_dvc(project, folder)
 
 

@@ -82,8 +82,7 @@ def perplexity_by_epoch(curve: pd.DataFrame) -> list[Panels]:
     if trained.empty:
         return []
     (axes, grid), points = epoch_axes(trained), curve_of(trained["perplexity"])
-    tips = [(x, y, f"epoch {x:g}: {figure_text(y, 2)}") for x, y in points]
-    dots = [svg.dot(axes, x, y, radius=2.5, tip=tip) for x, y, tip in tips]
+    dots = [svg.dot(axes, x, y, radius=2.5, tip=f"epoch {x:g}: {figure_text(y, 2)}") for x, y in points]
     label = "Perplexity by epoch, " + ", ".join(figure_text(y, 2) for _, y in points)
     note = "Perplexity per token of the validation text, by epoch, from the first on."
     drawn = [grid, svg.line(axes, points), *dots]
