@@ -43,7 +43,7 @@ from retrace.tokens.settings import TokenizeParams
 
 LOCK = Path(".dvc/tmp/rwlock")  # JSON: which paths each running DVC process reads or writes
 WRITTEN = 1.0  # seconds after which DVC has finished writing it
-SHORTEST_PAIR = 5  # tokens of two texts: three special ones, one of each text
+ROOM_OF_PAIR = 5  # tokens of an input of two texts: three special ones, one of each text
 STAGES: Mapping[str, type[Params]] = {
     "sample": SampleParams,
     "tokenize": TokenizeParams,
@@ -270,7 +270,7 @@ def _check_fine_tuning(settings: Mapping[str, Any], tasks: Mapping[str, str]) ->
             continue
         found = FineTuneParams.read(settings, task=task, method=grid.methods[0]).task
         if task != "sst2" and build(dict, settings, f"{tasks[task]}.{task}").get("pair") is not None:
-            check_room(f"{task}.max_length", found.max_length, SHORTEST_PAIR, "a token of each text")
+            check_room(f"{task}.max_length", found.max_length, ROOM_OF_PAIR, "a token of each text")
     for task in grid.all_tasks:
         _check_models(settings, task, _bases(settings, grid.methods_of(task)))
 
