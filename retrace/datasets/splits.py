@@ -17,6 +17,7 @@ import numpy as np
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_json, write_json
+from retrace.core.paths import questions_path
 from retrace.datasets.examples import Example
 from retrace.datasets.settings import SplitSettings
 from retrace.datasets.squad import read_questions
@@ -250,14 +251,15 @@ def split_rows(rows: Mapping[str, Sequence[Row]], settings: SplitSettings, name:
     return {"train": train, "dev": dev, **{part: of for part, of in rows.items() if part == "test"}}
 
 
-def split_questions(train: Path, dev: Path, settings: SplitSettings) -> None:
-    """Where there is a `split`, move all but that share of the questions of `train` to `dev`.
+def split_questions(folder: Path, settings: SplitSettings) -> None:
+    """Where there is a `split`, move all but that share of the questions of `train` in a folder to `dev`.
 
     By text, the questions on a passage stay together. Raises InputError if a question is malformed or there are too
     few.
     """
     if settings.split is None:
         return
+    train, dev = (questions_path(folder, part) for part in ("train", "dev"))
     questions, document = read_questions(train), read_json(train)
     passages = keys_of((question.context, None) for question in questions) if settings.split_by == "text" else None
     ids = [question.id for question in questions]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from retrace.core.errors import InputError
-from retrace.core.files import parse_json, read_text
+from retrace.core.files import read_json
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def read_questions(path: Path) -> list[Question]:
     (naming line and column), and where a field or an answer's offset is wrong or an id occurs twice (naming the
     question, or the number of the article).
     """
-    document = parse_json(read_text(path), path)
+    document = read_json(path)
     try:
         questions = _read(document)
     except InputError as error:

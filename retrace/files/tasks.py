@@ -120,5 +120,5 @@ def write_questions_source(task: str, settings: TaskFiles) -> None:
     with atomic_folder(QUESTIONS / task, summed=True) as folder:
         files = {questions_path(folder, part): path for part, path in settings.paths.items()}
         with copied(files):
-            split_questions(questions_path(folder, "train"), questions_path(folder, "dev"), settings)
+            split_questions(folder, settings)
             write_card(folder, task, questions_card(folder))

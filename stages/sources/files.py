@@ -10,7 +10,6 @@ training data may be held out. There may be test files too. Findings are in the 
 from pathlib import Path
 
 from retrace.core.errors import InputError, exit_cleanly
-from retrace.core.paths import questions_path
 from retrace.datasets.examples import SENTIMENTS, TaskData, read_sentences, write_task
 from retrace.datasets.source import new_source
 from retrace.datasets.splits import split_questions, split_rows
@@ -30,7 +29,7 @@ def main() -> None:
     with new_source("files", params, read) as source, copied(settings.copies(source)):
         found = {part: read_sentences(path) for part, path in sentences.paths.items()}
         write_task(source.sst2, TaskData(SENTIMENTS, split_rows(found, sentences, str(sentences.paths["train"]))))
-        split_questions(questions_path(source.squad, "train"), questions_path(source.squad, "dev"), questions)
+        split_questions(source.squad, questions)
         source.write_cards()
 
 

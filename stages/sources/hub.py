@@ -43,7 +43,7 @@ def write_source(source: Source, settings: HubSettings) -> dict[str, Any]:
     write_task(source.sst2, TaskData(SENTIMENTS, split_rows(found, sentences, splits["train"].name)))
     for part, name in questions.parts.items():
         _write_questions(questions_path(source.squad, part), open_split(questions, name, "hub.squad"), questions)
-    split_questions(questions_path(source.squad, "train"), questions_path(source.squad, "dev"), questions)
+    split_questions(source.squad, questions)
     return {
         name: {"repository": of.repository, "config": of.config, "licence": licence(of, f"hub.{name}")}
         for name, of in (("text", settings.text), ("sst2", sentences), ("squad", questions))
