@@ -47,11 +47,10 @@ def main() -> None:
             runs.settings_fold(settings.all),
             runs.origin_fold(origins, digests),
         ]
+        epochs, updates = read_curve("pretrain/epochs"), read_curve("pretrain/updates")
         sections = [
             *summary_sections(tasks, shares, seconds_of(records)),
-            pretraining_section(
-                perplexity, read_curve("pretrain/epochs"), read_curve("pretrain/updates"), records["pretrain"]
-            ),
+            pretraining_section(perplexity, epochs, updates, records["pretrain"]),
             *(task_section(task, list(details.tasks)) for task in tasks),
             predictions_section(params, tasks),
             Section("Data and runs", folds),

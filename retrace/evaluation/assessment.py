@@ -146,6 +146,5 @@ class _Assessor:
             return {}
         found = difference(figure, model, other, are_alike=True)
         value, below = (float(np.mean([seed.figures[figure] for seed in side])) for side in (model, other))
-        return flag_unless_better(
-            figure, name, value, below, found.interval, better, note if found.is_of_models else ""
-        )
+        note = note if found.is_of_models else ""
+        return flag_unless_better(figure, name, value, below, found.interval, better, note)

@@ -64,9 +64,8 @@ def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:
         return {"loss_diverges": f"the training loss rises from {training[0]:.4g} to {training[-1]:.4g}"}
     if min(validation[1:]) > validation[0]:
         best = f"{min(validation[1:]):.4g}"
-        return {
-            "loss_diverges": f"the validation loss is {validation[0]:.4g} before training and at best {best} after it"
-        }
+        said = f"the validation loss is {validation[0]:.4g} before training and at best {best} after it"
+        return {"loss_diverges": said}
     return {}
 
 

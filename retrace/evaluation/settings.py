@@ -38,9 +38,8 @@ class MetricSettings(Section):
 
     @model_validator(mode="after")
     def _there(self) -> Self:
-        require(
-            self.classification != ("calibration",), "classification", self.classification, "expected another one too"
-        )
+        listed = self.classification
+        require(listed != ("calibration",), "classification", listed, "expected another one too")
         names = {field: metric_names(outcome) for field, outcome in KINDS.items()}
         names["every_epoch"] = [name for of in names.values() for name in of]
         for field, allowed in names.items():

@@ -33,6 +33,8 @@ INFO = "dataset_info.json"  # where `datasets` writes sizes of splits, features,
 CARD = "README.md"
 DESCRIBING = (CARD, "dataset_infos.json", ".huggingface.yaml")  # the last two in old repositories
 DEFAULT = "default"  # in params.yaml: the data set's own default config, whatever its name
+# No such config or split, or a card with values of other types or nested too deeply; besides the errors of `datasets`.
+MISTAKES = (ValueError, TypeError, LookupError, RecursionError, FileNotFoundError, yaml.YAMLError)
 BATCH = 1000  # rows read at a time, which is much faster than one by one
 
 
@@ -124,16 +126,7 @@ def _session(source: HubDataset, key: str, made: str = "") -> Iterator[None]:
     try:
         with hub_session(f"{file_of(key)}: {key}.repository: {source.pin}"):
             yield
-    # No such config or split, or a card with values of other types or nested too deeply.
-    except (
-        ValueError,
-        TypeError,
-        LookupError,
-        RecursionError,
-        FileNotFoundError,
-        DatasetsError,
-        yaml.YAMLError,
-    ) as error:
+    except (DatasetsError, *MISTAKES) as error:
         cause = error.__cause__ if isinstance(error, DatasetGenerationError) and error.__cause__ else error
         message = " ".join(line.strip() for line in str(cause).strip().splitlines()[:2])  # the second lists what exists
         message = message.replace(f" in {Path(made).resolve()}/rows", "")

@@ -180,9 +180,8 @@ def _fetched_before(pin: Pin, kind: Kind, download: Callable[..., str]) -> Path 
 
 def _stamp(folder: Path, patterns: Sequence[str]) -> Path:
     """The file that says that the files of a snapshot that match the globs were verified."""
-    return (
-        folder.parents[1] / "verified" / f"{folder.name}-{hashlib.sha256(' '.join(patterns).encode()).hexdigest()[:16]}"
-    )
+    digest = hashlib.sha256(" ".join(patterns).encode()).hexdigest()[:16]
+    return folder.parents[1] / "verified" / f"{folder.name}-{digest}"
 
 
 def listing(pin: Pin, kind: Kind) -> list[str]:
@@ -196,9 +195,8 @@ def listing(pin: Pin, kind: Kind) -> list[str]:
 def require_token() -> None:
     """Raise InputError if HF_TOKEN is not set."""
     if not hub_token():
-        raise InputError(
-            f"HF_TOKEN is not set; create a token with write access at {constants.ENDPOINT}/settings/tokens"
-        )
+        page = f"{constants.ENDPOINT}/settings/tokens"
+        raise InputError(f"HF_TOKEN is not set; create a token with write access at {page}")
 
 
 def upload(

@@ -69,15 +69,13 @@ class Classification(Task[EncodedExample]):
         """These examples, cut to the maximum length, the longer text of a pair first."""
         self._check_length(in_pairs=any(example.pair is not None for example in examples))
         self._tokenizer.enable_truncation(self._max_length, strategy="longest_first")
-        encodings = self._tokenizer.encode_batch(
-            [example.text if example.pair is None else (example.text, example.pair) for example in examples]
-        )
-        return [
-            EncodedExample(
-                e.ids, len(e.ids), next((i for i, segment in enumerate(e.type_ids) if segment), len(e.ids)), row.label
-            )
-            for e, row in zip(encodings, examples, strict=True)
-        ]
+        texts = [example.text if example.pair is None else (example.text, example.pair) for example in examples]
+        encoded = []
+        for encoding, example in zip(self._tokenizer.encode_batch(texts), examples, strict=True):
+            ids = encoding.ids
+            second = next((place for place, segment in enumerate(encoding.type_ids) if segment), len(ids))
+            encoded.append(EncodedExample(ids, len(ids), second, example.label))
+        return encoded
 
     def _check_length(self, in_pairs: bool) -> None:
         """Raise InputError if special tokens leave no room: the tokenizer would not cut anything then."""

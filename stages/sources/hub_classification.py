@@ -21,9 +21,8 @@ from retrace.hub.settings import HubClassificationParams, HubTaskSettings
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Fetch and check a classification task.")
-    parser.add_argument(
-        "--task", type=entry_name, required=True, help="an entry under hub.classification in data/params.yaml"
-    )
+    about = "an entry under hub.classification in data/params.yaml"
+    parser.add_argument("--task", type=entry_name, required=True, help=about)
     task = parser.parse_args().task
     params = HubClassificationParams.read(key=task)
     with guarded(f"classification-{task}", [], params.settings):

@@ -226,7 +226,6 @@ class ExtractiveTask(QuestionAnswering):
         marked = list(windows)
         for window in marked if self._settings.question_match else []:
             kinds = match_kinds(window.question.text, window.question.context, self._shares)
-            window.match[window.passage] = np.append(kinds, NONE)[
-                window.spans[window.passage, 0]
-            ]  # spaces may come last
+            kinds = np.append(kinds, NONE)  # of a token of spaces at the end
+            window.match[window.passage] = kinds[window.spans[window.passage, 0]]
         return marked

@@ -35,13 +35,10 @@ class AnswerSettings(FineTuneSettings):
         for key, absent in (("question_match", False), ("train_length", None)):
             value = getattr(self, key)
             require(self.answers == "extractive" or value == absent, key, value, "it needs answers: extractive")
-        if self.answers == "extractive":
-            least, holds = SHORTEST_WINDOW, "one token each of the question and the passage"
-        else:
-            least, holds = (
-                self.max_answer_length + SHORTEST_PROMPT,
-                f"max_answer_length and {SHORTEST_PROMPT} tokens to read",
-            )
+        least, holds = SHORTEST_WINDOW, "one token each of the question and the passage"
+        if self.answers == "generative":
+            least = self.max_answer_length + SHORTEST_PROMPT
+            holds = f"max_answer_length and {SHORTEST_PROMPT} tokens to read"
         for key in INPUT_LENGTHS:
             length = getattr(self, key)
             require(length is None or length >= least, key, length, f"expected at least {least}, to fit {holds}")
