@@ -117,13 +117,18 @@ def rounded(value: Any, digits: int = COMMITTED_DIGITS) -> Any:
     return float(f"{float(f'{value:.{STEADY_DIGITS}g}'):.{digits}g}") if isinstance(value, float) else value
 
 
+def require_file(path: Path) -> None:
+    """Raise InputError if there is no such file."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+
+
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Read a UTF-8 file line by line: line numbers from 1, and lines without line breaks.
 
     Raises InputError if the file is missing or empty, or a line is not UTF-8 or contains a NUL, as UTF-16 does.
     """
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
+    require_file(path)
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty")
     with path.open("rb") as file:

@@ -7,7 +7,7 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from retrace.core.errors import InputError
-from retrace.core.files import read_object
+from retrace.core.files import read_object, require_file
 
 FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"  # where the weights are in several files
@@ -21,8 +21,7 @@ def parameters_by_module(folder: Path) -> dict[str, int]:
     """
     counts: Counter[str] = Counter()
     for path in (folder / name for name in weight_files(folder)):
-        if not path.is_file():
-            raise InputError(f"{path}: no such file")
+        require_file(path)
         with safe_open(path, framework="numpy") as weights:
             for name in weights.keys():  # noqa: SIM118 - not a dict
                 weight = weights.get_slice(name)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from retrace.core.errors import InputError
-from retrace.core.files import numbered_lines, parse_json
+from retrace.core.files import numbered_lines, parse_json, require_file
 from retrace.datasets.text import Records, cell, read_table
 
 Rows = Sequence[tuple[str, Mapping[str, Any]]]
@@ -30,8 +30,7 @@ def read_records(path: Path, file_format: str | None = None) -> Records:
     name = path.suffix.removeprefix(".").lower() if file_format is None else file_format
     if name not in FORMATS:
         raise InputError(f"{path}: format {name!r} is not allowed; expected one of {', '.join(FORMATS)}")
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
+    require_file(path)
     return FORMATS[name](path)
 
 

@@ -13,6 +13,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
+from retrace.core.files import require_file
 from retrace.core.paths import PRETRAINED, named_checkpoint
 from retrace.finetuning.settings import MethodSettings, method_settings
 from retrace.models.heads import Head, in_body, make_model, read_config, read_model, set_dropout
@@ -102,8 +103,7 @@ def load_trained(model: nn.Module, folder: Path) -> None:
 
     Raises InputError if the file is missing or has other weights than this model trains.
     """
-    if not (folder / FILE).is_file():
-        raise InputError(f"{folder / FILE}: no such file")
+    require_file(folder / FILE)
     saved = load_file(folder / FILE)
     wanted = {name: weight.shape for name, weight in model.named_parameters() if weight.requires_grad}
     if wanted != {name: weight.shape for name, weight in saved.items()}:

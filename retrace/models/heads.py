@@ -17,7 +17,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, AutoConfig,
 from transformers.utils import logging
 
 from retrace.core.errors import InputError
-from retrace.core.files import read_object
+from retrace.core.files import read_object, require_file
 from retrace.core.schema import one_line
 from retrace.core.settings import load_plugin
 from retrace.core.weights import weight_files
@@ -62,8 +62,7 @@ def read_config(folder: Path) -> PreTrainedConfig:
     Raises InputError if there is none, or transformers does not know its architecture.
     """
     path = folder / "config.json"
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
+    require_file(path)
     read_object(path)  # its errors are clearer than those of transformers
     try:
         return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
@@ -92,8 +91,7 @@ def read_model(
     the saved head has another size although the model `is_tuned`.
     """
     for name in weight_files(folder):
-        if not (folder / name).is_file():
-            raise InputError(f"{folder / name}: no such file")
+        require_file(folder / name)
     config = read_config(folder)
     _name_classes(config, classes)
     torch.manual_seed(seed)

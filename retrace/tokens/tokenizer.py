@@ -11,7 +11,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 from tokenizers.implementations.base_tokenizer import BaseTokenizer
 
 from retrace.core.errors import InputError
-from retrace.core.files import read_object, write_json, write_text
+from retrace.core.files import read_object, require_file, write_json, write_text
 from retrace.core.paths import UNKNOWN
 from retrace.tokens.settings import OWN, SpecialTokens, TokenizerSettings
 
@@ -150,8 +150,7 @@ def load_tokenizer(folder: Path) -> SubwordTokenizer:
     Raises InputError if there is none, or it has no tokens that begin and end a text.
     """
     path = folder / FILE
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
+    require_file(path)
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises nothing more specific
