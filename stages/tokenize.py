@@ -36,9 +36,7 @@ def main() -> None:
                 tokenizer = load_tokenizer(model)
                 copy_tokenizer(model, folder)
             else:
-                tokenizer = train_tokenizer(
-                    settings, lambda: chain.from_iterable(training_texts(settings)), "tokenizer.vocab_size"
-                )
+                tokenizer = train_tokenizer(settings, lambda: chain.from_iterable(training_texts(settings)))
                 save_tokenizer(tokenizer, folder, settings.lowercase)
         with atomic_folder(TOKENS, summed=True) as folder:
             counts = {}

@@ -32,7 +32,7 @@ FAMILIES = (*MASKED_FAMILIES, "llama")
 
 def tiny_tokenizer(size: int = 120) -> SubwordTokenizer:
     """A WordPiece tokenizer of a few sentences."""
-    return train_tokenizer(TokenizerSettings(vocab_size=size), lambda: TEXT, "vocab_size")
+    return train_tokenizer(TokenizerSettings(vocab_size=size), lambda: TEXT)
 
 
 def tiny_stream(tokenizer: SubwordTokenizer, sentences: int = len(TEXT)) -> np.ndarray:

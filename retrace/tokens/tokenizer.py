@@ -121,12 +121,12 @@ class SubwordTokenizer(BaseTokenizer):
         return [text] if self.special.unknown is None else text.split(UNKNOWN)
 
 
-def train_tokenizer(settings: TokenizerSettings, documents: Callable[[], Iterable[str]], key: str) -> SubwordTokenizer:
+def train_tokenizer(settings: TokenizerSettings, documents: Callable[[], Iterable[str]]) -> SubwordTokenizer:
     """Train a WordPiece (Schuster and Nakajima 2012) or byte-level BPE (Sennrich et al. 2016) tokenizer.
 
     `documents` is called for each pass over the text. WikiText's marks for unknown words are left out. The same text
-    gives the same tokenizer. Raises InputError, naming the `key` of params.yaml, where the text is too small to fill
-    the vocabulary, or the vocabulary too small for the text's characters.
+    gives the same tokenizer. Raises InputError where the text is too small to fill the vocabulary, or the vocabulary
+    too small for the text's characters.
     """
 
     def texts() -> Iterator[str]:
@@ -135,10 +135,10 @@ def train_tokenizer(settings: TokenizerSettings, documents: Callable[[], Iterabl
     tokenizer = (_train_wordpiece if settings.kind == "wordpiece" else _train_bpe)(settings, texts)
     filled = tokenizer.get_vocab_size()
     if filled != settings.vocab_size:
-        why, limit = ("more than the corpus can fill", "most") if filled < settings.vocab_size else (
-            "too few for special tokens and single characters", "least"
-        )  # fmt: skip
-        raise InputError(f"params.yaml: {key}: {settings.vocab_size} is {why}; expected at {limit} {filled}")
+        is_large = filled < settings.vocab_size
+        why = "more than the corpus can fill" if is_large else "too few for special tokens and single characters"
+        allowed = f"expected at {'most' if is_large else 'least'} {filled}"
+        raise InputError(f"params.yaml: tokenizer.vocab_size: {settings.vocab_size} is {why}; {allowed}")
     tokenizer.add_special_tokens(list(settings.special_tokens))
     tokenizer.post_processor = _template(tokenizer, OWN)
     return SubwordTokenizer(tokenizer, OWN)

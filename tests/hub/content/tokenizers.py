@@ -41,7 +41,7 @@ class Published:
 
 def bert(text: Sequence[str] = TEXT, size: int = WORD_PIECES, length: int = LENGTH) -> Published:
     """WordPiece in lower case; [CLS] text [SEP] text [SEP]."""
-    tokenizer = train_tokenizer(TokenizerSettings(vocab_size=size), lambda: text, "vocab_size")
+    tokenizer = train_tokenizer(TokenizerSettings(vocab_size=size), lambda: text)
     special = {"pad_token": "[PAD]", **_BERT_LIKE}
     return Published(tokenizer, special, {"tokenizer_class": "BertTokenizer", "do_lower_case": True}, length)
 

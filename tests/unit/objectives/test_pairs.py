@@ -25,7 +25,7 @@ def _documents() -> list[str]:
     return [" . ".join(f"{a}{b} {b}{a} {a}{a} {b}{b}" for _ in range(40)) + " ." for a, b in ("aw", "bx", "cy", "dz")]
 
 
-TOKENIZER = train_tokenizer(TokenizerSettings(vocab_size=38), _documents, "vocab_size")
+TOKENIZER = train_tokenizer(TokenizerSettings(vocab_size=38), _documents)
 VOCABULARY = Vocabulary.of(TOKENIZER)
 STREAM = np.array([i for text in _documents() for i in TOKENIZER.encode(text).ids], dtype=np.uint16)
 DOCUMENTS = [STREAM[first:last].tolist() for first, last in find_documents(STREAM, VOCABULARY.begin)]
@@ -95,7 +95,7 @@ def _uneven(generator: np.random.Generator) -> str:
 def test_neither_lengths_nor_ends_tell_which_pairs_are_related(block: int) -> None:
     generator = np.random.default_rng(1)
     texts = [_uneven(generator) for _ in range(240)]
-    tokenizer = train_tokenizer(TokenizerSettings(vocab_size=14), lambda: texts, "vocab_size")
+    tokenizer = train_tokenizer(TokenizerSettings(vocab_size=14), lambda: texts)
     stream, full_stop = np.concatenate(tokenizer.encode_documents(texts)), token_id(tokenizer, ".")
     pairs = _drawn(PairModelling(stream, tokenizer, block, BATCH, Masking(0.15), 1), block, 4)
     kinds = np.array([unrelated for *_, unrelated in pairs])
@@ -201,7 +201,7 @@ def test_b_alone_does_not_tell_which_pairs_are_related() -> None:
     """Each sentence of a document has words of its own, so B's words show where in the document it begins and ends."""
     letters = "abcdefgh"
     texts = [" ".join(f"{letter} {letter} {letter} ." for letter in letters)] * 120
-    tokenizer = train_tokenizer(TokenizerSettings(vocab_size=14), lambda: texts, "vocab_size")
+    tokenizer = train_tokenizer(TokenizerSettings(vocab_size=14), lambda: texts)
     stream = np.concatenate(tokenizer.encode_documents(texts))
     pairs = _drawn(PairModelling(stream, tokenizer, 40, BATCH, Masking(0.15), 1), 40, 12)
     kinds = np.array([unrelated for *_, unrelated in pairs])

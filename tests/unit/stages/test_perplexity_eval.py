@@ -47,7 +47,7 @@ KNOWN = [text for name, texts in TEXTS.items() if name != "unknown" for text in 
 
 
 def _tokenizer() -> SubwordTokenizer:
-    return train_tokenizer(TokenizerSettings(vocab_size=150), lambda: [*TEXT, *KNOWN * 2], "k")
+    return train_tokenizer(TokenizerSettings(vocab_size=150), lambda: [*TEXT, *KNOWN * 2])
 
 
 def _harness(texts: list[str], nats: float) -> dict[str, float]:

@@ -62,9 +62,9 @@ def test_marks_that_the_tokenizer_drops_are_part_of_the_answer(kind: str, contex
     """WordPiece drops accents and vowel signs, and BPE composes accents; the surest answer is the whole one."""
     settings = {"kind": kind, "lowercase": kind == "wordpiece"}
     with pytest.raises(InputError, match="expected at most") as most:
-        train_tokenizer(TokenizerSettings(**settings, vocab_size=9999), lambda: [context], "vocab_size")
+        train_tokenizer(TokenizerSettings(**settings, vocab_size=9999), lambda: [context])
     size = int(str(most.value).rpartition(" ")[2])
-    tokenizer = train_tokenizer(TokenizerSettings(**settings, vocab_size=size), lambda: [context], "vocab_size")
+    tokenizer = train_tokenizer(TokenizerSettings(**settings, vocab_size=size), lambda: [context])
     (window,) = window_questions("squad", tokenizer, [_question(answer, context=context)], 200, 10)
     scores = np.full((len(window.ids), 2), -10.0)
     scores[window.start, 0] = scores[window.end, 1] = 10.0

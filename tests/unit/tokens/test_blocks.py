@@ -15,7 +15,7 @@ from tests.hub.content.models import LLAMA, write_model
 MARKS = st.sampled_from(["[CLS]", "[SEP]", "[PAD]", "<unk>", "[UNK]", "one", " ", "\n", "\U0001f600", "##two"])
 TEXT = ["one two three four five", "six seven eight nine ten"] * 200
 
-TOKENIZER = train_tokenizer(TokenizerSettings(vocab_size=50), lambda: TEXT, "k")
+TOKENIZER = train_tokenizer(TokenizerSettings(vocab_size=50), lambda: TEXT)
 
 
 def test_bytes_have_no_unknown_tokens(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ each_kind = pytest.mark.parametrize(("kind", "size"), [("wordpiece", 60), ("bpe"
 
 
 def _trained(kind: Any, size: int, text: Sequence[str] = TEXT, special: Any = "bert") -> SubwordTokenizer:
-    return train_tokenizer(TokenizerSettings(kind=kind, vocab_size=size, special=special), lambda: text, "k")
+    return train_tokenizer(TokenizerSettings(kind=kind, vocab_size=size, special=special), lambda: text)
 
 
 @each_kind
@@ -51,7 +51,7 @@ def test_the_same_text_gives_the_same_tokenizer_in_every_process() -> None:
     program = f"""
 from retrace.tokens.tokenizer import *
 for kind, size in (("wordpiece", 120), ("bpe", 290)):
-    print(train_tokenizer(TokenizerSettings(kind=kind, vocab_size=size), lambda: {tiny.TEXT!r}, "k").to_str())
+    print(train_tokenizer(TokenizerSettings(kind=kind, vocab_size=size), lambda: {tiny.TEXT!r}).to_str())
 """
     found = [subprocess.check_output([sys.executable, "-c", program], cwd=ROOT) for _ in range(3)]
     assert found[0] == found[1] == found[2]
@@ -64,9 +64,9 @@ def test_what_occurs_twice_is_merged_and_what_occurs_once_is_not(kind, size: int
     filled = size + (2 if kind == "wordpiece" else 3)
     twice = _trained(kind, filled, ["xyz", "xyz"])
     assert len(twice.encode("xyz", add_special_tokens=False).ids) == 1
-    with pytest.raises(InputError, match="k: 6 is too few for special tokens and single characters; expected at least"):
-        train_tokenizer(TokenizerSettings(vocab_size=6, kind=kind), lambda: ["a few letters"], "k")
-    with pytest.raises(InputError, match=f"k: {filled} is more than the corpus can fill; expected at most {size}$"):
+    with pytest.raises(InputError, match=": 6 is too few for special tokens and single characters; expected at least"):
+        train_tokenizer(TokenizerSettings(vocab_size=6, kind=kind), lambda: ["a few letters"])
+    with pytest.raises(InputError, match=f"size: {filled} is more than the corpus can fill; expected at most {size}$"):
         _trained(kind, filled, ["xyz"])
 
 

@@ -100,7 +100,7 @@ def test_words_are_masked_as_a_whole(length: int, percent: int, seed: int) -> No
 
 def test_a_word_after_a_line_break_is_masked_without_the_one_before() -> None:
     lines = ["the river of the town .\nthe ale\tof the hall"] * 60
-    tokenizer = train_tokenizer(TokenizerSettings(kind="bpe", vocab_size=282), lambda: lines, "k")
+    tokenizer = train_tokenizer(TokenizerSettings(kind="bpe", vocab_size=282), lambda: lines)
     continues, closes = map(torch.tensor, word_edges(tokenizer))
     ids = torch.tensor(tokenizer.encode_documents(lines))
     masking = Masking(0.3, continues=continues, closes=closes)
@@ -255,7 +255,7 @@ def test_passages_consist_of_whole_words_and_avoid_unknown_ones() -> None:
 
 def test_a_long_word_is_not_cut_within_a_character() -> None:
     """A word of 語, which is three tokens."""
-    tokenizer = train_tokenizer(TokenizerSettings(kind="bpe", vocab_size=261), lambda: ["a b"], "k")
+    tokenizer = train_tokenizer(TokenizerSettings(kind="bpe", vocab_size=261), lambda: ["a b"])
     for length in range(6, 12):
         (passage,) = sample_passages(iter(["語" * 50]), tokenizer, 1, length, 0)
         characters = (length - 3) // 3  # three tokens are a space and the special ones
