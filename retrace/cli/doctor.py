@@ -215,7 +215,10 @@ def _cache() -> Iterator[Finding]:
     needed = sum(out.size or 0 for digest, out in outs.items() if digest not in cached)
     free = shutil.disk_usage(".").free
     said = f"{size(free)} is free; outputs not in the cache need {size(needed)} there, and as much again here"
-    yield Finding("space", said, "dvc gc --workspace" if free < 2 * needed else None)
+    if free >= 2 * needed:
+        yield Finding("space", said)
+    else:
+        yield Finding("space", f"{said}; outputs that only other commits use can go", "dvc gc --workspace")
 
 
 def _cached(store: Path, digest: str) -> Path:

@@ -78,7 +78,8 @@ def _take_first(uuids: Sequence[str]) -> int:
             if lease is not None:
                 _leases.append(lease)
                 return place
-        busy = sorted({found.process for uuid in uuids if (found := holder(_lock_of(uuid))) is not None})
+        holders = [found for uuid in uuids if (found := holder(_lock_of(uuid))) is not None]
+        busy = sorted({found.process for found in holders if found.process})  # it is 0 until the holder wrote it
         if busy and not said:
             which = "a GPU" if len(uuids) > 1 else uuids[0]
             print(f"waiting for {which}; in use by processes {', '.join(map(str, busy))}", file=sys.stderr, flush=True)

@@ -128,7 +128,8 @@ def _session(source: HubDataset, key: str, made: str = "") -> Iterator[None]:
             yield
     except (DatasetsError, *MISTAKES) as error:
         cause = error.__cause__ if isinstance(error, DatasetGenerationError) and error.__cause__ else error
-        message = " ".join(line.strip() for line in str(cause).strip().splitlines()[:2])  # the second lists what exists
+        lines = str(cause).strip().splitlines() or [type(cause).__name__]
+        message = " ".join(line.strip() for line in lines[:2])  # the second lists what exists
         message = message.replace(f" in {Path(made).resolve()}/rows", "")
         raise InputError(f"{file_of(key)}: {key}: {source.pin}: {message}") from error
 

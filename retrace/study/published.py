@@ -258,7 +258,7 @@ class PublishedStudy:
 
 
 class Verdict(StrEnum):
-    """How a published figure and Retrace's agree; the first six from best to worst."""
+    """How a published figure and Retrace's agree."""
 
     EXACT = "exact"
     IN_RANGE = "in the range"

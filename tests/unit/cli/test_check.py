@@ -73,6 +73,13 @@ def test_right_settings(project: Project, changes: dict[str, Any]) -> None:
     assert retrace("check").err == ""
 
 
+def test_a_task_is_of_one_kind(project: Project) -> None:
+    questions = {"own": {"folder": "data/own/a", "train": "t.json", "dev": "d.json"}}
+    project.set_all({"classification": OWN, "question_answering": questions})
+    said = "error: data/params.yaml: question_answering.own: classification has a task of that name too"
+    assert refused("check") == f"{said}\n"
+
+
 def test_what_dvc_would_fail_for_is_said_before_it_starts(project: Project) -> None:
     Path("dvc.yaml").write_text("stages: {}")
     Path(".dvc").mkdir()

@@ -52,5 +52,7 @@ def test_sentences_of_the_hub_are_one_line_each_and_none_is_empty() -> None:
     assert sentences_of(Table("f", rows), HUB) == [Example("good film", None, 1)]
     with pytest.raises(InputError, match=r"^f: row 2: the sentence is empty$"):
         sentences_of(Table("f", [*rows, ("f: row 2", {"sentence": " \x00", "label": 0})]), HUB)
+    with pytest.raises(InputError, match=r"^f: row 1: no column 'label'; the columns are: sentence, stars$"):
+        sentences_of(Table("f", [("f: row 1", {"sentence": "good", "stars": 5})]), HUB)
     with pytest.raises(InputError, match=r"^f: it contains no example$"):
         sentences_of(Table("f", []), HUB)

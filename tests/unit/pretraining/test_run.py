@@ -1,13 +1,14 @@
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from retrace.core.errors import DivergedError
+from retrace.core.errors import DivergedError, InputError
 from retrace.models.language_model import LanguageModel, make_language_model
 from retrace.objectives.language_modelling import BlockModelling
-from retrace.pretraining.run import updates_in, validation
+from retrace.pretraining.run import _initial_model, updates_in, validation
 from retrace.pretraining.settings import PretrainParams, PretrainSettings
 from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.loop import Epoch
@@ -53,6 +54,15 @@ def test_a_perplexity_too_large_for_a_float_is_absent() -> None:
     row = _row(model)
     assert (row["validation_loss"] or 0) > 710
     assert row["perplexity"] is None
+
+
+def test_attention_within_documents_needs_a_model_without_sliding_attention(tmp_path: Path) -> None:
+    config = tiny_config("modernbert", TOKENIZER)
+    config.layer_types = ["full_attention", "sliding_attention"]
+    make_language_model(config, 0, "eager").body.save_pretrained(tmp_path)
+    settings = SETTINGS.model_copy(update={"pretrain": RECIPE.model_copy(update={"intra_document_attention": True})})
+    with pytest.raises(InputError, match=r"intra_document_attention: true is not allowed; the model has layers with"):
+        _initial_model(settings, tmp_path, Vocabulary.of(TOKENIZER), "eager")
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

@@ -25,6 +25,7 @@ def test_what_is_listed_wrongly_is_named() -> None:
     """tests/campaigns has lists that are empty, and a seed below 0."""
     for listed, message in (
         *(({field: [*LISTED[field], LISTED[field][0]]}, rf"{field}: .*; expected each once$") for field in LISTED),
+        ({"questions": ["squad", "news"]}, r"questions: \['news'\] is not allowed; finetune.tasks has it too"),
         ({"seeds": [2**32]}, r"seeds\[0\]: 4294967296 is not allowed; expected a whole number from 0 to"),
     ):
         with pytest.raises(InputError, match=rf"^params.yaml: finetune.{message}"):
