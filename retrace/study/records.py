@@ -5,6 +5,7 @@ docs/records.md is made from it. An entry has the figure of each seed, so that l
 
 import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from io import StringIO
@@ -240,21 +241,20 @@ def _read_origin(study: str, command: str, folder: Path) -> RunOrigin:
 
 
 def add_entry(path: Path, entry: Entry) -> None:
-    """Append an entry to a file, keeping its comments and form.
+    """Append an entry to a file, of which nothing else changes.
 
     Raises InputError if the file has a run of this commit.
     """
     if any(each.commit == entry.commit for each in read_records(path)):
         raise InputError(f"{path}: a run of commit {entry.commit} is there already")
     yaml = YAML()
-    yaml.width = 120
+    yaml.width = sys.maxsize  # wrapped lines would end in spaces
     yaml.indent(mapping=2, sequence=4, offset=2)
-    content = yaml.load(path.read_text(encoding="utf-8")) if path.is_file() else {"entries": []}
     values = asdict(entry) | {"command": LiteralScalarString(entry.command)}
-    content["entries"].append({name: value for name, value in values.items() if value not in ((), "")})
     stream = StringIO()
-    yaml.dump(content, stream)
-    write_text(path, stream.getvalue())
+    yaml.dump([{name: value for name, value in values.items() if value not in ((), "")}], stream)
+    before = path.read_text(encoding="utf-8") if path.is_file() else "entries:\n"
+    write_text(path, before + stream.getvalue())
 
 
 def records_page(project: Path) -> str:
