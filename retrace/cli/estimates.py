@@ -149,13 +149,13 @@ def memory(
 def _head_and_scored(head: Head, recipe: Any, named: "NamedModel", length: int) -> tuple[Any, int]:
     """The head that is trained, and how many tokens of an example a language model computes a loss for."""
     from retrace.estimates.architectures import HEADS
-    from retrace.estimates.memory import scored_of
+    from retrace.estimates.memory import recipe_head, scored_of
     from retrace.estimates.needs import head_of
 
     if isinstance(recipe, FineTuneSettings):
         return head_of(recipe)
     scored = scored_of(named.config, length, getattr(recipe, "mask_rate", MASK_RATE))
-    return "pairs" if recipe and recipe.next_sentence else HEADS[head], scored
+    return recipe_head(recipe) if recipe else HEADS[head], scored
 
 
 def _memory_lines(needed: "Needs", head: str) -> Lines:

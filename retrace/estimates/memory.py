@@ -173,7 +173,12 @@ def pretraining_needs(
     """The needs of pretraining on a device that gets `blocks` blocks a step."""
     scored = scored_of(config, recipe.block_size, recipe.mask_rate)
     load = Load(blocks, recipe.block_size, blocks * scored, bf16, attention)
-    return update_needs("pairs" if recipe.next_sentence else "language_model", config, load, recipe.optimizer)
+    return update_needs(recipe_head(recipe), config, load, recipe.optimizer)
+
+
+def recipe_head(recipe: PretrainSettings) -> Head:
+    """The head that a recipe of pretraining trains."""
+    return "pairs" if recipe.next_sentence else "language_model"
 
 
 def scored_of(config: PreTrainedConfig, tokens: int, mask_rate: float) -> int:
