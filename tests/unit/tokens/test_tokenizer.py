@@ -64,9 +64,11 @@ def test_what_occurs_twice_is_merged_and_what_occurs_once_is_not(kind, size: int
     filled = size + (2 if kind == "wordpiece" else 3)
     twice = _trained(kind, filled, ["xyz", "xyz"])
     assert len(twice.encode("xyz", add_special_tokens=False).ids) == 1
-    with pytest.raises(InputError, match=": 6 is too few for special tokens and single characters; expected at least"):
+    place = r"^params\.yaml: tokenizer\.vocab_size: "
+    few = "6 is too few for special tokens and single characters; expected at least"
+    with pytest.raises(InputError, match=place + few):
         train_tokenizer(TokenizerSettings(vocab_size=6, kind=kind), lambda: ["a few letters"])
-    with pytest.raises(InputError, match=f"size: {filled} is more than the corpus can fill; expected at most {size}$"):
+    with pytest.raises(InputError, match=f"{place}{filled} is more than the corpus can fill; expected at most {size}$"):
         _trained(kind, filled, ["xyz"])
 
 
