@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import psutil
 import typer
 
-from retrace.core.errors import InputError
+from retrace.core.errors import InputError, first_line
 from retrace.core.files import file_digest, read_object, read_text
 from retrace.core.paths import PROJECT, require_checkout
 from retrace.core.settings import (
@@ -159,9 +159,7 @@ def dvc_config() -> Any:
     try:
         return Config.from_cwd()
     except ConfigError as error:
-        raise InputError(
-            f"DVC's configuration (.dvc/config or .dvc/config.local): {str(error).splitlines()[0]}"
-        ) from None
+        raise InputError(f"DVC's configuration (.dvc/config or .dvc/config.local): {first_line(error)}") from None
 
 
 def mend_cache() -> None:

@@ -223,7 +223,7 @@ def log_of(name: str) -> Path:
     return LOGS / f"{name}.log"
 
 
-def reason(name: str) -> str:
+def why_failed(name: str) -> str:
     """Why a command failed: its last error message, or the last line of its output."""
     log = log_of(name)
     if not log.is_file():

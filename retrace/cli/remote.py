@@ -21,7 +21,7 @@ from dvc.repo import Repo
 from dvc.utils.serialize import load_yaml
 from dvc_data.hashfile.db import HashFileDB
 
-from retrace.core.errors import InputError, without_users
+from retrace.core.errors import InputError, first_line, without_users
 from retrace.core.paths import LOCKFILES
 
 PAUSE = 2.0  # seconds between two looks at the run cache
@@ -56,17 +56,12 @@ def _fault(repo: Repo) -> str | None:
                 raise FileNotFoundError(f"{remote.path} is not there, is empty or does not answer")
             found.append(None)
         except Exception as error:  # anything that a remote's client raises
-            found.append(reason(error))
+            found.append(without_users(first_line(error)))
 
     asking = Thread(target=ask, daemon=True)
     asking.start()
     asking.join(PATIENCE)
     return found[0] if found else f"no answer in {PATIENCE:.0f} seconds"
-
-
-def reason(error: BaseException) -> str:
-    """The first line of an error's message, without user names and passwords."""
-    return without_users(next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__))
 
 
 class Sender:
@@ -84,7 +79,7 @@ class Sender:
                 raise InputError(NO_REMOTE)
             self._remote = self._repo.cloud.get_remote_odb(self._name, "push")
         except (DvcException, ImportError) as error:  # ImportError: the remote's client is not installed
-            raise InputError(f"--push: {reason(error)}") from None
+            raise InputError(f"--push: {first_line(error)}") from None
         self._runs = Path(self._repo.stage_cache.cache_dir)
         recorded = [_made(stage) for path in LOCKFILES for stage in (_read(path).get("stages") or {}).values()]
         self._settled = {path for path in self._entries() if _made(_read(path)) not in recorded}
@@ -112,7 +107,8 @@ class Sender:
             self._send_new()
         except Exception as error:  # anything that a remote's client raises
             if not is_silent:
-                print(f"error: not sent to remote {self._name}: {reason(error)}; {then}", file=sys.stderr, flush=True)
+                said = without_users(first_line(error))
+                print(f"error: not sent to remote {self._name}: {said}; {then}", file=sys.stderr, flush=True)
             return False
         return True
 

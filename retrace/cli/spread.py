@@ -122,7 +122,7 @@ def _repro(
     """
     failed = crew.run(place, {name: [*DVC, *of] for name, of in runs.items()}, received, at_once)
     if failed and (at_once or isinstance(place, Slurm)):  # else its output was shown
-        reasons = [f"  {name}: {crew.reason(name)}" for name in failed]
+        reasons = [f"  {name}: {crew.why_failed(name)}" for name in failed]
         print(f"error: {len(failed)} of {len(runs)} stages failed:", *reasons, sep="\n", file=sys.stderr)
     if failed:
         raise typer.Exit(next(iter(failed.values())))

@@ -26,6 +26,7 @@ DIVERGED = 3  # exit code of training that cannot go on with these settings
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # disk full, quota exceeded, file too large
 PARENT_ENDS = 1  # PR_SET_PDEATHSIG of Linux's prctl.h
 STOPPING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)  # kill, Slurm before the time limit, Ctrl-C
+MOST_SHOWN = 200  # characters of a value, or of what a library says, in a message
 INTERRUPTED = 75  # exit code of work that was asked to stop and resumes when run again (EX_TEMPFAIL of sysexits.h)
 
 
@@ -39,6 +40,17 @@ class InputError(Exception):
 def without_users(text: str) -> str:
     """The text with user names and passwords removed from its URLs."""
     return re.sub(r"(?<=://)[^/\s]+@", "", text)
+
+
+def first_line(said: object) -> str:
+    """The first line that is not empty of what a library says; an error without words is named by its type."""
+    lines = filter(None, map(str.strip, str(said).splitlines()))
+    return next(lines, type(said).__name__ if isinstance(said, BaseException) else "")
+
+
+def one_line(error: Exception) -> str:
+    """All that a library's error says, in one line, cut if it is long."""
+    return " ".join(str(error).split())[:MOST_SHOWN] or type(error).__name__
 
 
 class DivergedError(InputError):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_serializer, model_validator
 
-from retrace.core.errors import InputError
+from retrace.core.errors import InputError, first_line
 from retrace.core.files import read_object, write_json
 from retrace.core.paths import PROJECT, WORKSPACES
 
@@ -153,8 +153,7 @@ def git(*arguments: str, folder: Path = Path()) -> str:
     except OSError as error:
         raise InputError(f"git: {error.strerror}") from None
     if done.returncode:
-        said = done.stderr.strip().partition("\n")[0] or "it failed"
-        raise InputError(f"{folder.absolute()}: git {arguments[0]}: {said}")
+        raise InputError(f"{folder.absolute()}: git {arguments[0]}: {first_line(done.stderr) or 'it failed'}")
     return done.stdout.removesuffix("\n")
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-MOST_SHOWN = 200  # characters of a value in a message
+from retrace.core.errors import MOST_SHOWN
+
 _NAMES = {  # of a JSON type: alone, and in a list
     "number": ("a number", "numbers"),
     "integer": ("a whole number", "whole numbers"),
@@ -90,11 +91,6 @@ def shown(value: Any) -> str:
         return json.dumps(value)
     text = repr(list(value) if isinstance(value, tuple) else value)
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
-
-
-def one_line(error: Exception) -> str:
-    """What a library's error says, in one line, cut if it is long."""
-    return " ".join(str(error).split())[:MOST_SHOWN] or type(error).__name__
 
 
 def _limits(schema: Mapping[str, Any]) -> str:

@@ -22,7 +22,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.reader import ReaderError
 
-from retrace.core.errors import InputError
+from retrace.core.errors import InputError, first_line
 from retrace.core.files import read_text
 from retrace.core.paths import PROJECT, require_checkout
 from retrace.core.schema import problem, schema_of, shown
@@ -120,7 +120,7 @@ def parse_yaml(text: str, path: Path) -> dict[str, Any]:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{mark.line + 1}:{mark.column + 1}" if mark else "1"
-        raise InputError(f"{path}:{place}: {str(error.problem).splitlines()[0]}") from None
+        raise InputError(f"{path}:{place}: {first_line(error.problem)}") from None
     except ReaderError as error:
         before = text[: error.position].split("\n")
         place = f"{len(before)}:{len(before[-1]) + 1}"

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from retrace.core.errors import InputError
+from retrace.core.errors import InputError, first_line
 from retrace.core.files import numbered_lines, parse_json, require_file
 from retrace.datasets.text import Records, cell, read_table
 
@@ -87,7 +87,7 @@ def _read_parquet(path: Path) -> Records:
                 yield f"{path}: row {row}", dict(zip(names, cells, strict=True))
             rows += len(batch)
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: not parquet: {str(error).splitlines()[0]}") from None
+        raise InputError(f"{path}: not parquet: {first_line(error)}") from None
 
 
 def _require_size(path: Path, unpacked: int) -> None:
@@ -114,7 +114,7 @@ def _values(path: Path, before: int, name: str, column: pa.Array) -> list[Any]:
             byte = error.object[error.start]
             raise InputError(f"{path}: row {row}: byte 0x{byte:02x} of {name} is not UTF-8") from None
         except (OverflowError, ValueError) as error:  # a date after the year 9999, an unknown time zone
-            raise InputError(f"{path}: row {row}: {name}: {str(error).splitlines()[0]}") from None
+            raise InputError(f"{path}: row {row}: {name}: {first_line(error)}") from None
     return values
 
 

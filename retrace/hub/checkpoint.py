@@ -10,10 +10,9 @@ from typing import Any
 
 from huggingface_hub.repocard import metadata_load
 
-from retrace.core.errors import InputError
+from retrace.core.errors import InputError, first_line, one_line
 from retrace.core.files import read_object, write_json
 from retrace.core.paths import FACTS
-from retrace.core.schema import one_line
 from retrace.core.settings import file_of, plugin_names, require_one_of
 from retrace.core.weights import FILE as WEIGHTS
 from retrace.core.weights import INDEX, require_whole, weight_files
@@ -160,7 +159,7 @@ def make_tokenizer(folder: Path, name: str, model_type: str) -> None:
         theirs = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         theirs.backend_tokenizer.save(str(folder / TOKENIZER))
     except Exception as error:  # of any kind, depending on the files
-        raise InputError(f"{name}: no tokenizer can be made from its {files}: {str(error).splitlines()[0]}") from error
+        raise InputError(f"{name}: no tokenizer can be made from its {files}: {first_line(error)}") from error
     made = load_tokenizer(folder).get_vocab()
     strange = sorted({token for token, _ in made.items() ^ vocabulary.items()})
     if strange:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from huggingface_hub import HfApi, constants, errors, get_cached_repo_tree, get_session, set_client_factory
 from huggingface_hub.utils import disable_progress_bars, httpx, logging
 
-from retrace.core.errors import InputError
+from retrace.core.errors import InputError, first_line
 from retrace.core.files import write_text
 from retrace.hub.pins import Pin
 
@@ -110,20 +110,20 @@ def _message(error: BaseException) -> str:
         case errors.LocalEntryNotFoundError():
             return ""  # it stands for its cause
         case errors.EntryNotFoundError():
-            return f"the repository has no such file: {_first_line(str(error).split('url:')[-1])}"
+            return f"the repository has no such file: {first_line(str(error).split('url:')[-1])}"
         case errors.HfHubHTTPError() if error.response.status_code in (401, 403):
-            return f"{hub} refused HF_TOKEN ({error.response.status_code}: {_first_line(error.server_message or '')})"
+            return f"{hub} refused HF_TOKEN ({error.response.status_code}: {first_line(error.server_message or '')})"
         case errors.HfHubHTTPError():
             answer = error.response
             return f"{hub} answered {answer.status_code} to {answer.request.method} {answer.url.path}"
         case ImportError() if "SOCKS" in str(error):
-            return _first_line(str(error))
+            return first_line(error)
         case httpx.RequestError():
             return f"{hub} cannot be reached ({type(error).__name__}); HF_ENDPOINT names another hub"
         case ValueError() if str(error).startswith(("Port ", "Invalid port", "Invalid IPv6")):  # of an address
             return "HF_ENDPOINT, or a proxy, is not an address"  # the error may quote a password
         case httpx.InvalidURL():
-            return f"{hub} cannot be reached through this proxy: {_first_line(str(error))}"
+            return f"{hub} cannot be reached through this proxy: {first_line(error)}"
     return ""
 
 
@@ -131,10 +131,6 @@ def is_text(value: object) -> bool:
     """Whether a value of a repository's card is a text or a list of texts, as it should be."""
     texts = value if isinstance(value, list) else [value]
     return all(isinstance(text, str) and text.isprintable() for text in texts)
-
-
-def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0]
 
 
 def fetch(pin: Pin, kind: Kind, patterns: Sequence[str]) -> Path:

@@ -16,9 +16,8 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, AutoConfig, PreTrainedConfig, PreTrainedModel
 from transformers.utils import logging
 
-from retrace.core.errors import InputError
+from retrace.core.errors import InputError, one_line
 from retrace.core.files import read_object, require_file
-from retrace.core.schema import one_line
 from retrace.core.settings import load_plugin
 from retrace.core.weights import weight_files
 from retrace.models.attention import lean_attention, lean_mask, sdpa_mask

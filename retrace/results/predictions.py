@@ -12,9 +12,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from retrace.core.errors import InputError
+from retrace.core.errors import InputError, one_line
 from retrace.core.files import atomic_file, read_json
-from retrace.core.schema import one_line
 from retrace.results.grid import Kind
 
 PREDICTIONS, LOSSES, UPDATES = "predictions.parquet", "losses.json", "updates.json"
