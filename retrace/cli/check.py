@@ -18,7 +18,6 @@ from retrace.core.settings import (
     PARAMS,
     Params,
     build,
-    constants_of,
     file_of,
     plugin_names,
     read_yaml,
@@ -31,7 +30,7 @@ from retrace.files.settings import ClassificationParams, FilesParams, QuestionAn
 from retrace.finetuning.settings import INPUT_LENGTHS, METHODS, PER_TASK, FineTuneParams, check_room, method_settings
 from retrace.hub.pins import CheckpointParams, ModelParams, read_initial_checkpoint
 from retrace.hub.settings import HubClassificationParams, HubParams
-from retrace.models.settings import FAMILIES, check_family, check_pairs
+from retrace.models.settings import FAMILIES, check_family, check_pairs, constants_of
 from retrace.perplexity.settings import PerplexityParams
 from retrace.pretraining.settings import PretrainParams
 from retrace.report.runs import ReportParams
@@ -280,7 +279,7 @@ def _check_models(settings: Mapping[str, Any], task: str, bases: Collection[str 
     """
     rate, longest = settings[task].get("dropout"), settings["model"]["max_positions"]
     for family in [_family_of(settings, checkpoint) for checkpoint in bases] if rate is not None else ():
-        if not constants_of(FAMILIES, family).get("DROPOUT_LAYERS", True):
+        if not constants_of(family).get("DROPOUT_LAYERS", True):
             said = f"{rate} is not allowed with family: {family}, which has no dropout layer"
             raise InputError(f"{PARAMS}: {task}.dropout: {said}")
     if settings["model"]["checkpoint"] is not None or None not in bases:

@@ -7,12 +7,10 @@ the value and what is allowed.
 Model families, fine-tuning methods and metrics are plug-ins: the name in params.yaml is that of a file in their folder.
 """
 
-import ast
 import importlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal, Self, TypeVar, overload
@@ -228,17 +226,6 @@ def load_plugin(package: str, name: str, key: str, place: Path | None = None) ->
     """
     require_one_of(plugin_names(package), name, key, place)
     return importlib.import_module(f"{package}.{name}")
-
-
-def constants_of(package: str, name: str) -> dict[str, Any]:
-    """The constants of a module in a package, parsed from its source, as importing it may take seconds."""
-    tree = ast.parse(read_text(PROJECT / package.replace(".", "/") / f"{name}.py"))
-    found = {}
-    for line in tree.body:
-        if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name):
-            with suppress(ValueError):
-                found[line.targets[0].id] = ast.literal_eval(line.value)
-    return found
 
 
 def _validated(kind: Any, value: Any, key: str, file: Path, keys: Mapping[str, str] | None = None) -> Any:

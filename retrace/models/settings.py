@@ -1,16 +1,18 @@
-"""The size of a model trained from scratch."""
+"""The size of a model trained from scratch, and what its family's file allows."""
 
+import ast
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Self
 
 from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
-from retrace.core.files import file_digest
+from retrace.core.files import file_digest, read_text
 from retrace.core.paths import PROJECT
-from retrace.core.settings import PARAMS, Count, Dropout, Positive, Section, Seed, constants_of, require
+from retrace.core.settings import PARAMS, Count, Dropout, Positive, Section, Seed, require
 
-FAMILIES = "retrace.families"
+FAMILIES, FOLDER = "retrace.families", PROJECT / "retrace/families"
 
 
 class ModelSettings(Section):
@@ -62,12 +64,22 @@ def with_family(facts: Mapping[str, Any], family: str) -> dict[str, Any]:
 
     They lie in the model's folder, so the stages that read it rerun when the file changes, without a dependency on it.
     """
-    return {**facts, "family_code": file_digest(PROJECT / FAMILIES.replace(".", "/") / f"{family}.py")}
+    return {**facts, "family_code": file_digest(FOLDER / f"{family}.py")}
+
+
+def constants_of(family: str) -> dict[str, Any]:
+    """The constants of a family's file, parsed from its source, as importing it takes seconds."""
+    found = {}
+    for line in ast.parse(read_text(FOLDER / f"{family}.py")).body:
+        if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name):
+            with suppress(ValueError):
+                found[line.targets[0].id] = ast.literal_eval(line.value)
+    return found
 
 
 def check_family(family: str, settings: ModelSettings) -> None:
     """Raise InputError if a family cannot have these settings; its `OPTIONS` are settings that only some have."""
-    options = constants_of(FAMILIES, family).get("OPTIONS", ())
+    options = constants_of(family).get("OPTIONS", ())
     for setting in ("kv_heads", "rope_theta"):
         value = getattr(settings, setting)
         if value is not None and setting not in options:
@@ -80,5 +92,5 @@ def check_family(family: str, settings: ModelSettings) -> None:
 
 def check_pairs(family: str) -> None:
     """Raise InputError if a family has no next-sentence prediction, and so no `PAIRS_ONLY`, the weights for it."""
-    if "PAIRS_ONLY" not in constants_of(FAMILIES, family):
+    if "PAIRS_ONLY" not in constants_of(family):
         raise InputError(f"{PARAMS}: pretrain.next_sentence: true is not allowed with family: {family}")

@@ -5,9 +5,9 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
-from retrace.core.settings import PARAMS, Count, constants_of, plugin_names, require
+from retrace.core.settings import PARAMS, Count, plugin_names, require
 from retrace.finetuning.settings import INPUT_LENGTHS, FineTuneParams, FineTuneSettings
-from retrace.models.settings import FAMILIES
+from retrace.models.settings import FAMILIES, constants_of
 
 SHORTEST_WINDOW = 6  # tokens: at most half for [CLS], the question and [SEP], the rest for passage and [SEP]
 SHORTEST_PROMPT = 16  # tokens of question and passage
@@ -54,7 +54,7 @@ class FineTuneAnswerParams(FineTuneParams):
 
 def check_generative(family: str, task: str) -> None:
     """Raise InputError for a family whose models cannot generate answers, as the task demands."""
-    able = [name for name in plugin_names(FAMILIES) if constants_of(FAMILIES, name)["OBJECTIVE"] == "causal"]
+    able = [name for name in plugin_names(FAMILIES) if constants_of(name)["OBJECTIVE"] == "causal"]
     if family not in able:
         expected = f"expected one of {', '.join(able)}"
         raise InputError(f"{PARAMS}: {task}.answers: generative is not allowed with family: {family}; {expected}")
