@@ -7,7 +7,7 @@ to twelve. A task with a test split is scored on it too, as `<task>-test`. No mo
     python -m stages.evaluate
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -21,8 +21,8 @@ from retrace.evaluation.assessment import KINDS, MethodRun, Task, assess
 from retrace.evaluation.outcomes import Scoring
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics, TaskDetails
 from retrace.evaluation.settings import EvaluateParams
-from retrace.results.grid import PREDICTIONS, Grid, Kind
-from retrace.results.predictions import Epoch, read_drawn, read_epochs, read_tested, write_baselines
+from retrace.results.grid import PREDICTIONS, Grid
+from retrace.results.predictions import read_drawn, read_epochs, write_baselines
 
 CURVES = Path("reports/curves/tasks")
 
@@ -36,12 +36,12 @@ def main() -> None:
         for name in grid.all_tasks:
             listed = getattr(settings, grid.kind_of(name))
             task = read_task(name, grid, ("train", "dev"))
-            runs = read_runs(name, grid, task, read_epochs)
+            runs = read_runs(name, grid, task)
             write_curves(name, task, runs, Scoring([metric for metric in listed if metric in settings.every_epoch]))
             scored = {name: (task, runs)}
             if has_test(grid.data_of(name)):
                 tested = read_task(name, grid, ("train", "dev", "test"))
-                scored[on_test(name)] = tested, read_runs(name, grid, tested, read_tested)
+                scored[on_test(name)] = tested, read_runs(name, grid, tested)
             for title, (task, runs) in scored.items():
                 tasks[title] = assess(task, Scoring(listed), runs, settings)
                 write_baselines(title, {baseline: of.decided for baseline, of in task.baselines.items()})
@@ -58,14 +58,14 @@ def read_task(name: str, grid: Grid, splits: Sequence[str]) -> Task:
     return KINDS[grid.kind_of(name)].read(grid.data_of(name), splits, drawn)
 
 
-def read_runs(name: str, grid: Grid, task: Task, read: Callable[[Path, Kind], Sequence[Epoch]]) -> list[MethodRun]:
-    """The predictions of every method with every seed; `read` reads a run's folder.
+def read_runs(name: str, grid: Grid, task: Task) -> list[MethodRun]:
+    """The predictions of every method with every seed for the split of the task that is scored.
 
     Raises InputError if they are not predictions for the task's examples, for instance because the data changed.
     """
     runs = []
     for cell in grid.cells_of(name):
-        epochs = read(PREDICTIONS / cell.path, grid.kind_of(name))
+        epochs = read_epochs(PREDICTIONS / cell.path, grid.kind_of(name), task.split)
         if not all(task.fits(epoch.rows) for epoch in epochs):
             raise InputError(f"{PREDICTIONS / cell.path}: not for the examples that the data has now; run dvc repro")
         runs.append(MethodRun(cell.method, cell.seed, epochs))

@@ -56,6 +56,12 @@ def on_test(task: str) -> str:
     return f"{task}{ON_TEST}"
 
 
+def task_and_part(name: str) -> tuple[str, str]:
+    """The task whose figures are kept under a name, and the part of its data that they are of: dev or test."""
+    task = name.removesuffix(ON_TEST)
+    return task, "dev" if task == name else "test"
+
+
 def has_test(folder: Path) -> bool:
     """Whether the task in a folder has a test split besides the validation split."""
     return any(path(folder, "test").is_file() for path in (examples_path, questions_path))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from retrace.core.paths import ON_TEST, on_test, questions_path
+from retrace.core.paths import on_test, questions_path, task_and_part
 from retrace.core.settings import build
 from retrace.datasets.examples import Example, read_classes, read_examples
 from retrace.datasets.squad import Question, read_questions
@@ -27,7 +27,7 @@ from retrace.report.blocks import Browser, Fold, Section, Table
 from retrace.report.names import baseline_name, method_name
 from retrace.report.results import Task
 from retrace.results.grid import PREDICTIONS, Grid
-from retrace.results.predictions import kept_epoch, read_baselines, read_epochs, read_tested
+from retrace.results.predictions import kept_epoch, read_baselines, read_epochs
 
 PRINTED = 20  # examples of each task in the table
 LONG = 600  # characters from which a printed text is cut
@@ -63,13 +63,12 @@ class Predictions:
 
 
 def _read(grid: Grid, task: Task) -> Predictions:
-    is_dev = task.name in grid.all_tasks
-    name = task.name if is_dev else task.name.removesuffix(ON_TEST)
-    part, read = ("dev", read_epochs) if is_dev else ("test", read_tested)
+    name, part = task_and_part(task.name)
     listed = grid.methods_of(name)
     kept = {
         method_name(method): [
-            kept_epoch(read(PREDICTIONS / cell.path, task.kind)).rows for cell in grid.runs_of(name, method)
+            kept_epoch(read_epochs(PREDICTIONS / cell.path, task.kind, part)).rows
+            for cell in grid.runs_of(name, method)
         ]
         for method in dict.fromkeys([*(method for method in task.methods if method in listed), *listed])
     }

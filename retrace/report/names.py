@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from retrace.core.paths import ON_TEST
+from retrace.core.paths import task_and_part
 from retrace.evaluation.records import Figures, Intervals
 from retrace.report.blocks import figure_text, signed
 from retrace.statistics.comparisons import ALPHA
@@ -28,20 +28,20 @@ UNITS = {
 
 def title_of(task: str) -> str:
     """The heading of a task, or of the figures on its test set."""
-    name = task.removesuffix(ON_TEST)
+    name, part = task_and_part(task)
     title = TASKS[name][0] if name in TASKS else name
-    return title if name == task else f"{title}, test set"
+    return title if part == "dev" else f"{title}, test set"
 
 
 def title_in_text(task: str) -> str:
     """The same within a sentence; a name that the settings give stays as it is."""
     title = title_of(task)
-    return title.lower() if task.removesuffix(ON_TEST) in TASKS else title
+    return title.lower() if task_and_part(task)[0] in TASKS else title
 
 
 def noun_of(task: str, kind: str) -> str:
     """What a task's examples are called, in the plural."""
-    name = task.removesuffix(ON_TEST)
+    name, _ = task_and_part(task)
     return TASKS[name][1] if name in TASKS else f"{name} {NOUNS[kind]}"
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from retrace.core.paths import ON_TEST, on_test
+from retrace.core.paths import on_test, task_and_part
 from retrace.core.records import RunRecord
 from retrace.core.settings import build
 from retrace.evaluation.records import BaselineDetails, Details, GroupDetails, MethodDetails, TaskDetails
@@ -170,9 +170,9 @@ def read_tasks(details: Details, params: Mapping[str, Any], with_curves: bool = 
     places = {method: place for place, method in enumerate(dict.fromkeys([*grid.every_method, *scored]))}
     tasks = []
     for name, found in details.tasks.items():
-        own = name if name in grid.all_tasks else name.removesuffix(ON_TEST)
+        own, part = task_and_part(name)
         curve, updates = None, {}
-        if with_curves and own == name:
+        if with_curves and part == "dev":
             curve = read_curve(f"tasks/{own}")
             cells = grid.cells_of(own)
             updates = {(cell.method, str(cell.seed)): read_updates(PREDICTIONS / cell.path) for cell in cells}

@@ -20,6 +20,8 @@ PREDICTIONS, LOSSES, UPDATES = "predictions.parquet", "losses.json", "updates.js
 TEST_PREDICTIONS, TEST_LOSSES = "test-predictions.parquet", "test-losses.json"  # of a task with a test split
 BASELINES = Path("reports/baselines")
 DRAWN = "drawn.json"  # numbers of the training examples, where not all were trained on
+# By part of the data: predictions, losses, and the key of the loss.
+_FILES = {"dev": (PREDICTIONS, LOSSES, "validation_loss"), "test": (TEST_PREDICTIONS, TEST_LOSSES, "loss")}
 
 LOGIT = "logit_"  # and the number of a class
 _COLUMNS = {
@@ -70,17 +72,18 @@ def read_predictions(path: Path, kind: Kind) -> pd.DataFrame:
     return _checked(path, kind, table).to_pandas()
 
 
-def read_epochs(folder: Path, kind: Kind) -> list[Epoch]:
-    """All epochs of a run, in order.
+def read_epochs(folder: Path, kind: Kind, part: str = "dev") -> list[Epoch]:
+    """All epochs of a run, in order; of the part test, epoch 0 and the epoch that was kept.
 
     Raises InputError if the run is missing or its predictions are wrong.
     """
-    return _epochs(folder / PREDICTIONS, folder / LOSSES, kind, "validation_loss")
-
-
-def read_tested(folder: Path, kind: Kind) -> list[Epoch]:
-    """The same on the test set: epoch 0 and the epoch that was kept."""
-    return _epochs(folder / TEST_PREDICTIONS, folder / TEST_LOSSES, kind, "loss")
+    predictions, losses, loss = _FILES[part]
+    rows = {number: of.drop(columns="epoch").reset_index(drop=True)
+            for number, of in read_predictions(folder / predictions, kind).groupby("epoch")}  # fmt: skip
+    return [
+        Epoch(found["epoch"], found.get("training_loss"), found[loss], found["kept"], rows[found["epoch"]])
+        for found in read_json(folder / losses)
+    ]
 
 
 def read_updates(folder: Path) -> list[tuple[int, float]]:
@@ -91,15 +94,6 @@ def read_updates(folder: Path) -> list[tuple[int, float]]:
 def read_drawn(folder: Path) -> Sequence[int] | None:
     """The numbers of the examples that a run was trained on; None if it was all of them."""
     return read_json(folder / DRAWN) if (folder / DRAWN).is_file() else None
-
-
-def _epochs(predictions: Path, losses: Path, kind: Kind, loss: str) -> list[Epoch]:
-    rows = {number: of.drop(columns="epoch").reset_index(drop=True)
-            for number, of in read_predictions(predictions, kind).groupby("epoch")}  # fmt: skip
-    return [
-        Epoch(found["epoch"], found.get("training_loss"), found[loss], found["kept"], rows[found["epoch"]])
-        for found in read_json(losses)
-    ]
 
 
 def _checked(path: Path, kind: Kind, table: pa.Table) -> pa.Table:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal
 
-from retrace.core.paths import ON_TEST
+from retrace.core.paths import task_and_part
 from retrace.evaluation.records import BESIDE, MethodDetails
 from retrace.evaluation.settings import EvaluateParams
 from retrace.report.blocks import NOTHING
@@ -184,7 +184,7 @@ class _Judge:
 
         kind = kind_of(task, self._sides)
         legend = Scoring(getattr(self._params.metrics, kind)).legend | CURVES
-        if task.endswith(ON_TEST):
+        if task_and_part(task)[1] == "test":
             legend["validation_loss"] = replace(CURVES["validation_loss"], name="loss")
         return legend
 

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from retrace.core.errors import InputError
-from retrace.core.paths import ON_TEST, QUESTIONS, questions_path
+from retrace.core.paths import QUESTIONS, questions_path, task_and_part
 from retrace.datasets.squad import read_questions
 from retrace.evaluation.outcomes import Answered, Classified, Scoring, classified, logits_of
 from retrace.evaluation.question_answering import QuestionAnsweringTask
@@ -18,7 +18,7 @@ from retrace.evaluation.settings import EvaluateParams
 from retrace.perplexity.measures import DOCUMENTS, Measured, are_same_documents, read_documents, resampled
 from retrace.report.runs import flat
 from retrace.results.grid import PREDICTIONS, Cell, Kind
-from retrace.results.predictions import kept_epoch, read_epochs, read_tested
+from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.review.revision import FIGURE, Revision, kind_of
 from retrace.statistics.comparisons import Difference, difference
 from retrace.statistics.intervals import Scored, resample
@@ -31,11 +31,10 @@ def paired_differences(
 
     Empty if predictions are not available or of different seeds, None if they are of different examples.
     """
-    own = task.removesuffix(ON_TEST)
-    kind, settings = kind_of(task, sides), params.metrics
+    (own, part), kind, settings = task_and_part(task), kind_of(task, sides), params.metrics
     seeds = [flat(side.params).get("finetune.seeds") or [] for side in sides]
     runs = [(side, Cell(own, method, seed)) for side, of in zip(sides, seeds, strict=True) for seed in of]
-    outcomes = [_outcome(task, kind, side, PREDICTIONS / cell.path) for side, cell in runs]
+    outcomes = [_outcome(cell, part, kind, side) for side, cell in runs]
     found = [of for of in outcomes if of is not None]
     if any(_asked(of) != _asked(found[0]) for of in found):
         return None
@@ -113,22 +112,20 @@ def _documents(revision: Revision) -> Mapping[tuple[str, str], Measured]:
     return {} if content is None else read_documents(content)
 
 
-def _outcome(task: str, kind: Kind, revision: Revision, folder: Path) -> Classified | Answered | None:
+def _outcome(cell: Cell, part: str, kind: Kind, revision: Revision) -> Classified | Answered | None:
     """The decisions of a run's kept epoch; None if its predictions, or the questions, are not available or valid."""
-    is_test = task.endswith(ON_TEST)
     with TemporaryDirectory() as name:
         copy = Path(name)
-        if not revision.fetch(folder, copy):
+        if not revision.fetch(PREDICTIONS / cell.path, copy):
             return None
         try:
-            rows = kept_epoch((read_tested if is_test else read_epochs)(copy, kind)).rows
+            rows = kept_epoch(read_epochs(copy, kind, part)).rows
         except (InputError, OSError, KeyError, ValueError):
             return None
         if kind == "classification":
             classes = tuple(map(str, range(logits_of(rows).shape[1])))
             return classified(rows, rows["label"].to_numpy(), classes)
-        folder = QUESTIONS / task.removesuffix(ON_TEST)
-        content = revision.read(questions_path(folder, "test" if is_test else "dev"))
+        content = revision.read(questions_path(QUESTIONS / cell.task, part))
         if content is None:
             return None
         (copy / "questions.json").write_bytes(content)

@@ -12,7 +12,7 @@ from dvc.exceptions import DvcException
 from dvc_data.index import DataIndexDirError
 
 from retrace.core.errors import InputError
-from retrace.core.paths import ON_TEST
+from retrace.core.paths import task_and_part
 from retrace.core.records import Record, RunRecord, git, try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS, parse_yaml, with_data
 from retrace.evaluation.records import DETAILS, METRICS, Details, MethodDetails, Metrics, TaskMetrics
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 def kind_of(task: str, sides: Sequence["Revision"]) -> Kind:
     """The kind of a task, which one side's settings may no longer list."""
     questions = [name for side in sides for name in (side.params.get("finetune") or {}).get("questions", (SQUAD,))]
-    return "question_answering" if task.removesuffix(ON_TEST) in questions else "classification"
+    return "question_answering" if task_and_part(task)[0] in questions else "classification"
 
 
 class Revision:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from retrace.core.paths import ON_TEST
+from retrace.core.paths import task_and_part
 from retrace.core.schema import shown as as_yaml
 from retrace.evaluation.records import BESIDE
 from retrace.report.blocks import NOTHING, Table
@@ -67,7 +67,8 @@ def _name(change: Change) -> str:
     place = change.place
     if place.figure == FIGURE:
         return f"{place.who} perplexity ({place.of})"
-    name, where = place.of.removesuffix(ON_TEST), ", test set" if place.of.endswith(ON_TEST) else ""
+    name, part = task_and_part(place.of)
+    where = ", test set" if part == "test" else ""
     return f"{TASKS[name][1] if name in TASKS else name} {change.what.name} ({place.who}{where})"
 
 

@@ -18,7 +18,7 @@ from retrace.report.blocks import Section
 from retrace.report.browser import predictions_section
 from retrace.report.results import Task, judged, read_tasks
 from retrace.report.tasks import task_section
-from retrace.results.predictions import LOSSES, PREDICTIONS, kept_epoch, read_drawn, read_epochs, read_tested
+from retrace.results.predictions import LOSSES, PREDICTIONS, kept_epoch, read_drawn, read_epochs
 from retrace.tasks.classification import Classification
 from stages import evaluate
 from tests.tiny import tiny_config, tiny_device, tiny_tokenizer
@@ -75,7 +75,7 @@ def sections_of() -> tuple[list[Section], list[Task]]:
 
 def test_both_splits_are_scored_and_the_test_split_does_not_choose_the_epoch(source: Path) -> None:
     metrics, details = run(source)
-    before, after = read_tested(PREDICTED, "classification")
+    before, after = read_epochs(PREDICTED, "classification", "test")
     kept = details["moods"]["methods"]["full"]["seeds"]["1"]["epoch"]
     assert (before.number, before.kept, after.number, after.kept) == (0, False, kept, True)
     right = after.rows["label"] == (after.rows["logit_1"] > after.rows["logit_0"])
@@ -88,7 +88,7 @@ def test_both_splits_are_scored_and_the_test_split_does_not_choose_the_epoch(sou
     write_moods({"train": TRAIN, "dev": DEV, "test": swapped})
     again, _ = run(source)
     assert validated == [(PREDICTED / name).read_bytes() for name in (PREDICTIONS, LOSSES)]
-    for old, new in zip((before, after), read_tested(PREDICTED, "classification"), strict=True):
+    for old, new in zip((before, after), read_epochs(PREDICTED, "classification", "test"), strict=True):
         assert old.rows.assign(label=1 - old.rows["label"]).equals(new.rows)
     assert again["moods"] == metrics["moods"]
     assert again["moods-test"]["full"]["accuracy"] == 1 - metrics["moods-test"]["full"]["accuracy"]
@@ -107,7 +107,8 @@ def test_both_splits_are_scored_and_the_test_split_does_not_choose_the_epoch(sou
 def test_the_test_split_is_predicted_with_the_weights_that_were_kept(source: Path) -> None:
     write_moods({"train": TRAIN, "dev": DEV, "test": DEV})
     tune(source, SETTINGS.model_copy(update={"lr": 0.03, "epochs": 4}))
-    kept, (*_, tested) = kept_epoch(read_epochs(PREDICTED, "classification")), read_tested(PREDICTED, "classification")
+    kept = kept_epoch(read_epochs(PREDICTED, "classification"))
+    *_, tested = read_epochs(PREDICTED, "classification", "test")
     assert 1 <= kept.number < 4
     assert tested.validation_loss == pytest.approx(kept.validation_loss, rel=1e-5)
 
