@@ -19,16 +19,13 @@ from datasets import Features, List, Value
 from retrace.core.errors import InputError
 from retrace.core.settings import load_plugin, plugin_names
 from retrace.datasets.squad import Answer, Question
-from retrace.evaluation.outcomes import METRICS, Answered, Classified, answered, figures, outcome_of, sum_to_one
+from retrace.evaluation.outcomes import METRICS, Answered, Classified, answered, figures, sum_to_one
+from retrace.evaluation.settings import metric_names
 
 _STRING, _NUMBER, _CLASS = Value("string"), Value("float64"), Value("int64")
 _SQUAD = {
     "predictions": {"id": _STRING, "prediction_text": _STRING, "no_answer_probability": _NUMBER},
     "references": {"id": _STRING, "answers": {"text": List(_STRING), "answer_start": List(Value("int64"))}},
-}
-FEATURES = {
-    Answered: [Features({"predictions": _STRING, "references": List(_STRING)}), Features(_SQUAD)],
-    Classified: [Features({"predictions": of, "references": _CLASS}) for of in (_CLASS, List(_NUMBER))],
 }
 
 
@@ -40,7 +37,7 @@ class RetraceMetric(evaluate.Metric):
         if config_name not in names:
             raise InputError(f"config_name: {config_name!r} is not allowed; expected one of {', '.join(names)}")
         self._metric = load_plugin(METRICS, config_name, "config_name")
-        self._outcome = _answered if outcome_of(self._metric) is Answered else _classified
+        self._outcome = _answered if config_name in metric_names("Answered") else _classified
         super().__init__(config_name=config_name, **options)
         self.info.module_name = config_name
 
@@ -49,7 +46,7 @@ class RetraceMetric(evaluate.Metric):
             description=inspect.getdoc(self._metric) or "",
             citation=getattr(self._metric, "CITATION", ""),
             inputs_description=inspect.getdoc(self._outcome) or "",
-            features=FEATURES[outcome_of(self._metric)],
+            features=FEATURES[self._outcome],
         )
 
     def _compute(self, *, predictions: Any = None, references: Any = None, **options: Any) -> dict[str, float]:
@@ -95,3 +92,9 @@ def _classified(predictions: list[Any], references: list[Any]) -> Classified:
         if of.min() < 0 or of.max() >= count:
             raise InputError(f"{name}: {of.min()} to {of.max()}; expected numbers of {count} classes from 0")
     return Classified(tuple(map(str, range(count))), labels, predicted, probabilities)
+
+
+FEATURES = {
+    _answered: [Features({"predictions": _STRING, "references": List(_STRING)}), Features(_SQUAD)],
+    _classified: [Features({"predictions": of, "references": _CLASS}) for of in (_CLASS, List(_NUMBER))],
+}

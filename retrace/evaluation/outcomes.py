@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from types import ModuleType
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -138,11 +138,6 @@ def logits_of(rows: pd.DataFrame) -> np.ndarray:
 def decided_answers(rows: pd.DataFrame) -> dict[str, str]:
     """Question id → the span, or "" where no answer scores higher; a model that never abstains has no null score."""
     return dict(zip(rows["id"], rows["text"].mask(rows["null_score"] > rows["score"], ""), strict=True))
-
-
-def outcome_of(metric: ModuleType) -> type:
-    """What a metric is a function of: `Classified` or `Answered`."""
-    return get_type_hints(metric.resampled)["outcome"]
 
 
 def figures(metric: ModuleType, outcome: Any) -> dict[str, float]:
