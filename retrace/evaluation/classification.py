@@ -122,6 +122,11 @@ def shares_of(measure: Measure, outcome: Classified) -> dict[str, Share]:
     return found
 
 
+def of_rarer(name: str, outcome: Classified) -> dict[str, int]:
+    """With two classes, the number of examples of the rarer one, which decides how much a figure varies."""
+    return {name: int(np.bincount(outcome.labels, minlength=2).min())} if len(outcome.classes) == 2 else {}
+
+
 def majority(train: Sequence[Example], dev: Sequence[Example]) -> list[int]:
     """The most frequent class of the training data, for every example."""
     return [mode(example.label for example in train)] * len(dev)

@@ -1,18 +1,16 @@
 """Matthews' correlation of right and predicted classes (Matthews 1975; Gorodkin 2004 for several)."""
 
+from functools import partial
+
 import numpy as np
 
-from retrace.evaluation.classification import counting
+from retrace.evaluation.classification import counting, of_rarer
 from retrace.evaluation.outcomes import Classified
 from retrace.statistics.intervals import Resampled
 from retrace.statistics.scales import Figure
 
 FIGURES = {"matthews": Figure("correlation", "higher", "Matthews correlation")}
-
-
-def examples(outcome: Classified) -> dict[str, int]:
-    """With two classes, the number of examples of the rarer one, which decides how much the figure varies."""
-    return {"matthews": int(np.bincount(outcome.labels, minlength=2).min())} if len(outcome.classes) == 2 else {}
+examples = partial(of_rarer, "matthews")
 
 
 def resampled(outcome: Classified) -> Resampled:

@@ -6,27 +6,25 @@ probabilities or the data lacks a class.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 
+from retrace.evaluation.classification import of_rarer
 from retrace.evaluation.outcomes import Classified
 from retrace.statistics.intervals import ByClass, Resampled
 from retrace.statistics.scales import Figure
 
 FIGURES = {"roc_auc": Figure("fraction", "higher", "area under the ROC curve")}
+examples = partial(of_rarer, "roc_auc")
 
 
 def score(outcome: Classified) -> dict[str, float]:
     """A fraction; 0.5 is chance."""
     areas = _areas(outcome)
     return {"roc_auc": float(np.mean(areas))} if areas else {}
-
-
-def examples(outcome: Classified) -> dict[str, int]:
-    """With two classes, the number of examples of the rarer one, which decides how much the area varies."""
-    return {"roc_auc": int(np.bincount(outcome.labels, minlength=2).min())} if len(outcome.classes) == 2 else {}
 
 
 def by_class(outcome: Classified) -> dict[str, ByClass]:
