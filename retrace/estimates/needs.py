@@ -25,6 +25,7 @@ from retrace.hub.pins import PinnedFolder, read_initial_checkpoint
 from retrace.models.heads import Head, read_config
 from retrace.pretraining.settings import PretrainSettings
 from retrace.results.grid import WEIGHTS, Grid
+from retrace.tasks.question_answering.generative import ANSWERING
 from retrace.tasks.question_answering.settings import AnswerSettings
 
 PRESETS = {
@@ -174,9 +175,8 @@ def head_of(settings: FineTuneSettings) -> tuple[Head, int]:
     """A task's head, and for how many tokens of an example a language model computes a loss: those of the answer."""
     if not isinstance(settings, AnswerSettings):
         return "classifier", 0
-    if settings.answers == "generative":
-        return "language_model", settings.max_answer_length + PROMPT
-    return "spans", 0
+    head = ANSWERING[settings.answers].head
+    return head, settings.max_answer_length + PROMPT if head == "language_model" else 0
 
 
 def _disk(runs: Iterable[Planned]) -> int:

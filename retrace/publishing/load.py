@@ -23,7 +23,7 @@ from retrace.hub.repository import hub_session, hub_token
 from retrace.models.heads import Head, read_model
 from retrace.results.grid import Cell, Grid
 from retrace.tasks.question_answering.extractive import SpanModel
-from retrace.tasks.question_answering.generative import Generator
+from retrace.tasks.question_answering.generative import ANSWERING, Generator
 from retrace.tasks.question_answering.settings import AnswerSettings
 
 DESCRIPTION, BASE = "retrace.json", "base"  # beside the trained weights: how they were tuned, and the base model
@@ -96,8 +96,7 @@ def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
     if matrix.kind_of(cell.task) == "classification":
         return Tuning(method, "classifier", read_classes(matrix.data_of(cell.task)))
     reading = build(AnswerSettings, params, cell.task)
-    head: Head = "language_model" if reading.answers == "generative" else "spans"
-    return Tuning(method, head, question_match=reading.question_match)
+    return Tuning(method, ANSWERING[reading.answers].head, question_match=reading.question_match)
 
 
 def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:
