@@ -6,7 +6,7 @@ A checkpoint is `model.checkpoint` in params.yaml or `checkpoints.<name>` in dat
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -92,6 +92,7 @@ class InitialCheckpoint:
     family: str
     seed: int | None = None  # replaces the weights by random ones; only tokenizer and sizes are the checkpoint's
     family_key: str = "family"  # where the settings give the family
+    settings: Mapping[str, Any] = field(default_factory=dict)  # what was read, by key
 
 
 def read_initial_checkpoint(params: Mapping[str, Any], name: str | None = None) -> InitialCheckpoint:
@@ -100,11 +101,12 @@ def read_initial_checkpoint(params: Mapping[str, Any], name: str | None = None) 
     Raises InputError unless it is a commit of the hub or a folder with its present digest.
     """
     if name is None:
-        settings, key, family_key = ModelParams.read(params), "model.checkpoint", "family"
+        read = asked = ModelParams.read(params)
+        key, family_key = "model.checkpoint", "family"
     else:
-        settings = CheckpointParams.read(params, key=name).entry
-        key, family_key = f"checkpoints.{name}.checkpoint", f"checkpoints.{name}.family"
-    return InitialCheckpoint(_origin(settings.checkpoint, key), settings.family, settings.random_seed, family_key)
+        read = CheckpointParams.read(params, key=name)
+        asked, key, family_key = read.entry, f"checkpoints.{name}.checkpoint", f"checkpoints.{name}.family"
+    return InitialCheckpoint(_origin(asked.checkpoint, key), asked.family, asked.random_seed, family_key, read.settings)
 
 
 def _origin(value: str | None, key: str) -> Pin | PinnedFolder | None:

@@ -17,7 +17,7 @@ from retrace.core.paths import CHECKPOINT, FACTS, checkpoint_facts, named_checkp
 from retrace.core.records import SOURCES, timed
 from retrace.core.settings import entry_name, read_params
 from retrace.hub.checkpoint import copy_checkpoint, set_padding
-from retrace.hub.pins import CheckpointParams, ModelParams, PinnedFolder, read_initial_checkpoint
+from retrace.hub.pins import PinnedFolder, read_initial_checkpoint
 from retrace.models.settings import with_family
 
 
@@ -26,14 +26,12 @@ def main() -> None:
     about = "an entry under checkpoints in data/params.yaml; model of params.yaml if absent"
     parser.add_argument("--name", type=entry_name, help=about)
     name: str | None = parser.parse_args().name
-    params = read_params()
-    start = read_initial_checkpoint(params, name)
+    start = read_initial_checkpoint(read_params(), name)
     origin = start.origin
-    settings = (ModelParams.read(params) if name is None else CheckpointParams.read(params, key=name)).settings
     read = [origin.path] if isinstance(origin, PinnedFolder) else []
     target, lock = (CHECKPOINT, "model") if name is None else (named_checkpoint(name), f"model-{name}")
     with (
-        guarded(lock, read, settings),
+        guarded(lock, read, start.settings),
         timed("model", name is None, SOURCES),
         atomic_folder(target, summed=True) as folder,
     ):
