@@ -148,7 +148,7 @@ def _folders() -> dict[str, Path]:
     raise InputError(f"no folder {STUDIES} with a study in it, in {here} or a folder above it")
 
 
-def workspace(study: Path, small: bool, seed: int | None = None) -> Path:
+def workspace(study: Path, small: bool, seed: int | None) -> Path:
     """The folder of a study's workspace: a copy of the project with the study's settings, in which DVC runs it.
 
     It is kept, so that a rerun finds its results and a killed run resumes. It shares DVC's cache with the project, and

@@ -98,7 +98,7 @@ def shared_finding(shared: np.ndarray, what: str, part: str, training: str = "tr
     return [f"{int(shared.sum()):,} of {len(shared):,} {what} of {part} are in {training} too"]
 
 
-def given_away_finding(given: np.ndarray, shared: np.ndarray, what: str, part: str, how: str = INSIDE) -> list[str]:
+def given_away_finding(given: np.ndarray, shared: np.ndarray, what: str, part: str, how: str) -> list[str]:
     """A line that says how many rows, (N,), bool, the training data gives away; no line if it has all of these too."""
     if not (given & ~shared).any():
         return []

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from retrace.core.paths import ON_TEST
+from retrace.core.paths import on_test, task_and_part
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown
 from retrace.report import svg
 from retrace.report.blocks import Fold, Form, Panel, Panels, Section, Table, figure_text
@@ -60,9 +60,9 @@ SHORT = {"has an answer": "answer", "has none": "none", "not in the training dat
 
 def task_section(task: Task, names: Sequence[str]) -> Section:
     """The section of a task; `names` are those of all tasks, and may include the task's test set."""
-    split = "test" if task.name.endswith(ON_TEST) and task.curve is None else "validation"
+    split = "test" if task_and_part(task.name)[1] == "test" else "validation"
     note = f"{task.name}: {task.examples:,} {split} {task.noun}. Plots go from the best method to the worst."
-    follows = " Scores on the test set follow." if f"{task.name}{ON_TEST}" in names else ""
+    follows = " Scores on the test set follow." if on_test(task.name) in names else ""
     chosen = TESTED if split == "test" else f"{CHOSEN_BY}{follows}"
     folds = [_pairs(task), _scores(task), _classes(task)]
     folds += [] if task.curve is None else [_curve(task, task.curve)]

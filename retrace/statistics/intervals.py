@@ -251,7 +251,7 @@ def student(freedom: float, p: float = 1 - LEVEL) -> float:
     return -float(stdtrit(freedom, p / 2))
 
 
-def clipped(value: float, interval: Interval, ends: Ends = ANYWHERE) -> Interval:
+def clipped(value: float, interval: Interval, ends: Ends) -> Interval:
     """The interval cut at the ends of its scale, widened to contain the figure in spite of rounding."""
     low, high = (min(max(at, ends[0]), ends[1]) for at in (interval["low"], interval["high"]))
     return {"low": min(low, value), "high": max(high, value)}
