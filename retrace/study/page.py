@@ -8,7 +8,7 @@ from retrace.core.paths import PRETRAINED, TEXT, checkpoint_facts, named_checkpo
 from retrace.core.settings import build
 from retrace.core.weights import parameters_by_module
 from retrace.evaluation.flags import figure_flags
-from retrace.report.blocks import NOTHING, Cell, Fold, Panels, Section, Table
+from retrace.report.blocks import NOTHING, Cell, Panels, Section, Table
 from retrace.report.browser import predictions_section
 from retrace.report.pretraining import perplexity_by_epoch, pretraining_section
 from retrace.report.results import Task, read_curve, read_tasks
@@ -142,10 +142,10 @@ def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Repo
         updates = read_curve("pretrain/updates")
         yield pretraining_section(reports.perplexity, reports.pretraining, updates, reports.runs["pretrain"])
     yield predictions_section(params, tasks, first=study.first_samples)
-    time = time_fold(reports.runs, read_stages(), params)
-    yield Section(
-        "Data and runs", [time, data_fold(params, pretrains(params)), *_models(params, reports), settings_fold(params)]
-    )
+    time, data = time_fold(reports.runs, read_stages(), params), data_fold(params, pretrains(params))
+    folders = _model_folders(params).items()
+    models = {name: (checkpoint_facts(folder), parameters_by_module(folder)) for name, folder in folders}
+    yield Section("Data and runs", [time, data, *models_folds(models, reports.runs), settings_fold(params)])
 
 
 def further_curves(task: Task) -> Iterator[Panels]:
@@ -157,16 +157,13 @@ def further_curves(task: Task) -> Iterator[Panels]:
 
 def study_inputs(params: Mapping[str, Any]) -> list[Path]:
     """The folders that the page is made from, besides reports and predictions."""
-    named = [named_checkpoint(name) for name in params.get("checkpoints", {})]
     grid = build(Grid, params, "finetune")
     data = [grid.data_of(task) for task in grid.all_tasks]
-    return [*data, *([TEXT, PRETRAINED] if pretrains(params) else []), *named]
+    return [*data, *([TEXT] if pretrains(params) else []), *_model_folders(params).values()]
 
 
-def _models(params: Mapping[str, Any], reports: Reports) -> list[Fold]:
+def _model_folders(params: Mapping[str, Any]) -> dict[str, Path]:
+    """The folders of the models that fine-tuning starts from, by name; the only one has no name."""
     named = {name: named_checkpoint(name) for name in params.get("checkpoints", {})}
-    models = {name: (checkpoint_facts(folder), parameters_by_module(folder)) for name, folder in named.items()}
-    if pretrains(params):
-        name = PRETRAINED.name if named else ""
-        models = {name: (checkpoint_facts(PRETRAINED), parameters_by_module(PRETRAINED)), **models}
-    return models_folds(models, reports.runs)
+    own = {PRETRAINED.name if named else "": PRETRAINED} if pretrains(params) else {}
+    return own | named
