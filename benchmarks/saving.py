@@ -20,7 +20,7 @@ from transformers import BertConfig, LlamaConfig, PretrainedConfig
 
 from retrace.compute.device import open_device
 from retrace.compute.sharding import gather_weights
-from retrace.core.settings import load_plugin
+from retrace.finetuning.method import read_method
 from retrace.models.heads import make_model
 from retrace.training.checkpoint import Checkpointer, Position
 from retrace.training.optimizer import make_optimizers
@@ -44,10 +44,8 @@ def main() -> None:
 
 def cost(config: PretrainedConfig, method: str) -> dict[str, float]:
     """Of a classifier that is fine-tuned by AdamW."""
-    device, tuning = open_device(0), load_plugin("retrace.methods", method, "method")
-    model = make_model("classifier", config, 0, "sdpa")
-    if method != "full":
-        tuning.tune(model, "classifier", tuning.Settings())
+    device, model = open_device(0), make_model("classifier", config, 0, "sdpa")
+    read_method({}, method).tune(model, "classifier")
     optimizers = make_optimizers(model, OptimizerSettings(kind="adamw"), 1e-4)
     trained = [weight for weight in model.parameters() if weight.requires_grad]
     for weight in trained:

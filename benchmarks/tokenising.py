@@ -8,14 +8,13 @@ Last result: WikiText-2 at 0.73 times the speed of the bare call.
     python benchmarks/tokenising.py --project FOLDER   # another clone, such as one with WikiText-2
 """
 
-import argparse
 import json
 import os
 import statistics
 import tempfile
 from pathlib import Path
 
-from beside import ROOT, seconds_in_turn
+from beside import ROOT, plain_parser, seconds_in_turn
 
 from retrace.core.paths import TEXT
 from retrace.datasets.text import read_documents, text_path
@@ -26,7 +25,7 @@ ROUNDS = 5
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Tokenising and packing beside the bare tokenizer.")
+    parser = plain_parser(__doc__)
     parser.add_argument("--project", type=Path, default=ROOT, help="a clone in which `dvc repro` has run")
     os.chdir(parser.parse_args().project)
     tokenizer = load_tokenizer(Path("models/tokenizer"))
