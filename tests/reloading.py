@@ -46,7 +46,7 @@ def predicted(model: Any, task_name: str) -> list[Row]:
     params = read_params()
     settings = build(AnswerSettings if task_name == "squad" else FineTuneSettings, params, task_name)
     kind = ANSWERING[settings.answers] if isinstance(settings, AnswerSettings) else Classification
-    task: Task[Any] = kind.read(build(Grid, params, "finetune").data_of(task_name), PRETRAINED, settings)
+    task: Task[Any] = kind.read(Grid.read(params).data_of(task_name), PRETRAINED, settings)
     device = open_device(1, params["precision"])
     body = model.body if isinstance(model, SpanModel) else model
     body.set_attn_implementation(device.attention)

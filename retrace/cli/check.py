@@ -84,7 +84,7 @@ def check_project() -> dict[str, Any]:
     check_settings(params, data)
     if f"{METHODS.replace('.', '/')}/${{item.method}}.py" not in read_text(PROJECT / "dvc.yaml"):
         return params | data  # as in studies whose methods have names of their own
-    for label in build(Grid, params, "finetune").every_method:
+    for label in Grid.read(params).every_method:
         if label not in plugin_names(METHODS):
             raise InputError(
                 f"{PARAMS}: methods.{label}: dvc.yaml makes its stages depend on retrace/methods/{label}.py, which is "
@@ -233,7 +233,7 @@ def _require_read(values: Mapping[str, Any], read: Collection[str], file: Path, 
 
 def _check_methods(settings: Mapping[str, Any], tasks: Collection[str]) -> None:
     """Check each entry under `methods`: its settings, and the names that it refers to."""
-    grid = build(Grid, settings, "finetune")
+    grid = Grid.read(settings)
     entries = build(dict[str, dict[str, Any]], settings, "methods")
     for key in ("methods", "squad_methods"):
         for label in getattr(grid, key):
@@ -251,7 +251,7 @@ def _check_methods(settings: Mapping[str, Any], tasks: Collection[str]) -> None:
 
 def _check_fine_tuning(settings: Mapping[str, Any], tasks: Mapping[str, str]) -> None:
     """Check the names of the listed tasks, and the section of each task that has one or needs one."""
-    grid = build(Grid, settings, "finetune")
+    grid = Grid.read(settings)
     questions = [task for task, section in tasks.items() if section == "question_answering"]
     classified = [task for task in tasks if task not in questions]
     for key, allowed in (("tasks", classified), ("questions", questions)):

@@ -26,7 +26,7 @@ from retrace.core.files import size
 from retrace.core.guard import holder, running
 from retrace.core.paths import LOCKFILES, PROJECT, QUESTIONS, TASKS, require_checkout
 from retrace.core.records import installed, try_git
-from retrace.core.settings import DATA_PARAMS, PARAMS, build, build_file, read_params
+from retrace.core.settings import DATA_PARAMS, PARAMS, build_file, read_params
 from retrace.results.grid import PREDICTIONS, RUNS, Grid
 
 PINS = Path("requirements.txt")
@@ -169,7 +169,7 @@ def _leftovers() -> Iterator[Finding]:
         yield Finding("leftovers", f"half-written: {some_of(partial)}", _removal(partial))
     try:
         params = read_params()
-        cells = {cell.path for cell in build(Grid, params, "finetune").cells}
+        cells = {cell.path for cell in Grid.read(params).cells}
         tasks = tasks_of(params)
     except InputError:
         return  # `_settings` reports it

@@ -11,7 +11,7 @@ import typer
 from retrace.cli.main import print_table
 from retrace.core.errors import InputError
 from retrace.core.files import parse_json, read_text
-from retrace.core.settings import build, read_params
+from retrace.core.settings import read_params
 from retrace.datasets.examples import read_examples
 from retrace.results.grid import Cell, Grid
 
@@ -38,7 +38,7 @@ def predict(
     from retrace.serving.predictor import Predictor  # here, as it takes seconds to import and --help does not need it
 
     params = read_params()
-    grid = build(Grid, params, "finetune")
+    grid = Grid.read(params)
     asks = grid.kind_of(task) == "question_answering"
     if ensemble and seed is not None:
         raise InputError("--ensemble uses all seeds; leave out --seed")

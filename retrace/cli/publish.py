@@ -15,7 +15,7 @@ from retrace.core.files import atomic_folder, file_digest, write_json, write_tex
 from retrace.core.guard import guarded
 from retrace.core.paths import PRETRAINED
 from retrace.core.records import git
-from retrace.core.settings import build, read_params
+from retrace.core.settings import read_params
 from retrace.core.weights import FILE as BASE_WEIGHTS
 from retrace.hub.pins import REPOSITORY, Pin
 from retrace.hub.repository import require_token, stored_digest, upload
@@ -104,7 +104,7 @@ def _send(folder: Path, trained: Trained, address: Address, private: bool, commi
 def _cell(task: str, method: str | None, seed: int | None, params: Mapping[str, Any]) -> Cell | None:
     """The fine-tuned model that the options name; None stands for the pretrained one."""
     if task != PRETRAINED.name:
-        return chosen_cell(build(Grid, params, "finetune"), task, method, seed)
+        return chosen_cell(Grid.read(params), task, method, seed)
     if method is not None or seed is not None:
         raise InputError("--method and --seed need --task")
     return None

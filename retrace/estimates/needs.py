@@ -107,7 +107,7 @@ def planned_memory(params: Mapping[str, Any], name: str) -> int | None:
 
 def _configs(params: Mapping[str, Any]) -> dict[str | None, PreTrainedConfig | None]:
     """The config of each model that is fine-tuned, by its name; None is the name of the one pretrained here."""
-    grid = build(Grid, params, "finetune")
+    grid = Grid.read(params)
     bases = dict.fromkeys(read_method(params, label).settings.checkpoint for label in grid.every_method)
     return {name: config_of(params, name) for name in bases}
 
@@ -134,7 +134,7 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     bf16 = uses_bf16(build(Precision, params, "precision"), device)
     attention = attention_of(device)
-    configs, grid = _configs(params), build(Grid, params, "finetune")
+    configs, grid = _configs(params), Grid.read(params)
     own = configs.get(None)
     if own is not None and only in (None, PRETRAINING):
         recipe = build(PretrainSettings, params, "pretrain")

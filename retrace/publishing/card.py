@@ -203,7 +203,7 @@ class Trained:
     def _data_of(self, name: str) -> Path:
         """The folder of the running text, of what `tokenizer.train_on` lists, or of the task."""
         known: dict[str, Path] = asdict(Source.within(DATA))
-        return known.get(name) or build(Grid, self.params, "finetune").data_of(name)
+        return known.get(name) or Grid.read(self.params).data_of(name)
 
     def _origin(self, name: str) -> Origin:
         """Where data is from, and the split of it that is scored."""
@@ -243,7 +243,7 @@ class Trained:
         """The settings of the cell's task as its method adjusts them; None for the pretrained model."""
         if self.cell is None or self.method is None:
             return None
-        is_read = build(Grid, self.params, "finetune").kind_of(self.cell.task) == "question_answering"
+        is_read = Grid.read(self.params).kind_of(self.cell.task) == "question_answering"
         settings = build(AnswerSettings if is_read else FineTuneSettings, self.params, self.cell.task)
         return adjusted(settings, self.method.settings)
 

@@ -81,7 +81,7 @@ def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
 
     Raises InputError if params.yaml does not list it.
     """
-    matrix = build(Grid, params, "finetune")
+    matrix = Grid.read(params)
     for name, value, listed in (
         ("task", cell.task, matrix.all_tasks),
         ("--method", cell.method, matrix.methods_of(cell.task)),

@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 
 from retrace.core.paths import on_test, questions_path, task_and_part
-from retrace.core.settings import build
 from retrace.datasets.examples import Example, read_classes, read_examples
 from retrace.datasets.squad import Question, read_questions
 from retrace.evaluation.metrics.squad_v2 import compare
@@ -119,7 +118,7 @@ def predictions_section(params: Mapping[str, Any], tasks: Sequence[Task], first:
 
     A task's predictions are those of its test set where there is one.
     """
-    grid, names = build(Grid, params, "finetune"), {task.name for task in tasks}
+    grid, names = Grid.read(params), {task.name for task in tasks}
     found = [_read(grid, task) for task in tasks if on_test(task.name) not in names]
     total = sum(len(each.texts) for each in found)
     several = any(len(of.scores) > 1 for each in found for of in each.opinions.values())

@@ -10,7 +10,6 @@ import pandas as pd
 
 from retrace.core.paths import on_test, task_and_part
 from retrace.core.records import RunRecord
-from retrace.core.settings import build
 from retrace.evaluation.records import BaselineDetails, Details, GroupDetails, MethodDetails, TaskDetails
 from retrace.report.names import noun_of, shown, shown_factor, shown_signed, title_of
 from retrace.report.page import REPORTS
@@ -165,7 +164,7 @@ class Task:
 
 def read_tasks(details: Details, params: Mapping[str, Any], with_curves: bool = True) -> list[Task]:
     """The tasks of scores.json, each test set after the validation set that chose its epoch."""
-    grid = build(Grid, params, "finetune")
+    grid = Grid.read(params)
     scored = [method for of in details.tasks.values() for method in of.methods]  # also delisted ones
     places = {method: place for place, method in enumerate(dict.fromkeys([*grid.every_method, *scored]))}
     tasks = []

@@ -9,7 +9,7 @@ from pydantic import Field
 from retrace.core.files import read_json
 from retrace.core.paths import CARD, TEXT
 from retrace.core.records import STAGES, Origin, RunRecord, StageRecord
-from retrace.core.settings import DATA_KEYS, Params, build
+from retrace.core.settings import DATA_KEYS, Params
 from retrace.report import svg
 from retrace.report.blocks import NOTHING, Fold, Panel, Panels, Table
 from retrace.report.names import method_name, title_of
@@ -50,7 +50,7 @@ class ReportParams(Params):
 
 def data_fold(params: Mapping[str, Any], text: bool = True) -> Fold:
     """Counts of every split, and findings such as texts that two splits share; `text`: of the running text too."""
-    grid = build(Grid, params, "finetune")
+    grid = Grid.read(params)
     folders = ({TEXT.name: TEXT} if text else {}) | {task: grid.data_of(task) for task in grid.all_tasks}
     cards = {name: read_json(folder / CARD) for name, folder in folders.items()}
     findings = [f"{name}: {finding}" for name, card in cards.items() for finding in card["findings"]]
@@ -77,7 +77,7 @@ def settings_fold(params: Mapping[str, Any]) -> Fold:
     data = (params["data"], "checkpoints")
     used = {key: value for key, value in params.items() if key not in DATA_KEYS or key in data}
     used["methods"] = {method: methods[method] for method in listed if method in methods}
-    tasks = build(Grid, params, "finetune").all_tasks
+    tasks = Grid.read(params).all_tasks
     used |= {kind: _listed(params.get(kind, {}), tasks) for kind in ("classification", "question_answering")}
     used["hub"] = used.get("hub", {}) | {"classification": _listed(hub.get("classification", {}), tasks)}
     table = settings_table(used)
@@ -128,7 +128,7 @@ def models_folds(
 
 def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], params: Mapping[str, Any]) -> Fold:
     """Seconds of every stage; for training those of the updates, summed over seeds."""
-    methods = build(Grid, params, "finetune").every_method
+    methods = Grid.read(params).every_method
     bars = {(name, "bar"): stages[name].seconds for name in BEFORE if name in stages}  # by name and class
     for run, record in runs.items():
         task, *method = run.split()
@@ -177,7 +177,7 @@ def commit_text(origin: Origin) -> str:
 def read_runs(params: Mapping[str, Any]) -> dict[str, RunRecord]:
     """Time and memory of pretraining and of each cell of the grid, by name."""
     # Not all files in the folder, as DVC leaves those of other methods there.
-    listed = sorted(cell.path for cell in build(Grid, params, "finetune").cells)
+    listed = sorted(cell.path for cell in Grid.read(params).cells)
     paths = {name: RUNS / f"{name}.json" for name in (Path("pretrain"), *listed)}
     return {" ".join(name.parts): RunRecord.read(path) for name, path in paths.items() if path.is_file()}
 

@@ -1,14 +1,15 @@
 """The grid of fine-tuning runs, `finetune` in params.yaml: tasks, methods and seeds."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from retrace.core.paths import QUESTIONS, TASKS
-from retrace.core.settings import Section, Seed, require, require_each_once
+from retrace.core.settings import Section, Seed, build, require, require_each_once
 
 SQUAD = "squad"
 Kind = Literal["classification", "question_answering"]  # of a task
@@ -62,6 +63,11 @@ class Grid(Section):
                 fits = NAME.fullmatch(name) is not None and name not in TAKEN
                 require(fits, field, name, f"expected letters, digits, _ and -, and none of {', '.join(TAKEN)}")
         return self
+
+    @classmethod
+    def read(cls, params: Mapping[str, Any]) -> Self:
+        """The grid in the settings; raises InputError if something in it is wrong."""
+        return build(cls, params, "finetune")
 
     @property
     def all_tasks(self) -> Names:

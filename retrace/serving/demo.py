@@ -15,7 +15,6 @@ from markupsafe import Markup
 
 from retrace.core.errors import InputError
 from retrace.core.paths import PRETRAINED, questions_path
-from retrace.core.settings import build
 from retrace.datasets.examples import read_examples
 from retrace.datasets.squad import read_questions
 from retrace.publishing.load import RUN_FIRST
@@ -70,7 +69,7 @@ class Demo:
     """
 
     def __init__(self, params: Mapping[str, Any]) -> None:
-        self._places = {method: place for place, method in enumerate(build(Grid, params, "finetune").every_method)}
+        self._places = {method: place for place, method in enumerate(Grid.read(params).every_method)}
         self.absent: list[str] = []  # models of params.yaml that were not trained
         self.tasks = self._read_tasks(params)
         self._words = WordModel(params) if PRETRAINED.is_dir() else None
@@ -105,7 +104,7 @@ class Demo:
 
     def _read_tasks(self, params: Mapping[str, Any]) -> dict[str, list[Answering]]:
         """The tasks with trained models, by form."""
-        grid = build(Grid, params, "finetune")
+        grid = Grid.read(params)
         found: dict[str, list[Answering]] = {"text": [], "question": []}
         for task in grid.all_tasks:
             predictors = {}

@@ -50,7 +50,7 @@ class Predictor:
             require_weights(folder)
         base = read_method(params, method, task).base
         require_weights(base)  # its tokenizer is read, and its weights where only a part was trained
-        folder = build(Grid, params, "finetune").data_of(task)
+        folder = Grid.read(params).data_of(task)
         if tuning.head == "classifier":
             self.settings = build(FineTuneSettings, params, task)
             self.task = Classification.read(folder, base, self.settings)

@@ -31,7 +31,7 @@ import pandas as pd
 from retrace.core.errors import InputError
 from retrace.core.paths import PRETRAINED, on_test
 from retrace.core.records import RunRecord
-from retrace.core.settings import build, plugin_names
+from retrace.core.settings import plugin_names
 from retrace.estimates.architectures import HEADS, closed_form, count_parameters, find_preset, sums
 from retrace.estimates.memory import UNIT, example_memory
 from retrace.evaluation.records import DETAILS, Details, Figures
@@ -79,7 +79,7 @@ class Reports:
     @classmethod
     def read(cls, params: Mapping[str, Any]) -> Self:
         """What the stages wrote for the tasks and methods that params.yaml lists."""
-        grid, details, pretrained = build(Grid, params, "finetune"), Details.read(DETAILS), pretrains(params)
+        grid, details, pretrained = Grid.read(params), Details.read(DETAILS), pretrains(params)
         own = [*params.get("classification", {}), *params.get("question_answering", {})]
         tasks = ["sst2", "squad", *own, *params.get("hub", {}).get("classification", {})]
         tasks += [on_test(task) for task in tasks if task not in details.tasks]  # those of other tasks are in details
@@ -107,7 +107,7 @@ class Reports:
 
 def pretrains(params: Mapping[str, Any]) -> bool:
     """Whether the study pretrains a model: some method starts from it and not from a checkpoint."""
-    return any(read_method(params, label).base == PRETRAINED for label in build(Grid, params, "finetune").every_method)
+    return any(read_method(params, label).base == PRETRAINED for label in Grid.read(params).every_method)
 
 
 def find_figure(address: str, reports: Reports) -> Reproduced | None:

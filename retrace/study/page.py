@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from retrace.core.paths import PRETRAINED, TEXT, checkpoint_facts, named_checkpoint
-from retrace.core.settings import build
 from retrace.core.weights import parameters_by_module
 from retrace.evaluation.flags import figure_flags
 from retrace.report.blocks import NOTHING, Cell, Panels, Section, Table
@@ -157,7 +156,7 @@ def further_curves(task: Task) -> Iterator[Panels]:
 
 def study_inputs(params: Mapping[str, Any]) -> list[Path]:
     """The folders that the page is made from, besides reports and predictions."""
-    grid = build(Grid, params, "finetune")
+    grid = Grid.read(params)
     data = [grid.data_of(task) for task in grid.all_tasks]
     return [*data, *([TEXT] if pretrains(params) else []), *_model_folders(params).values()]
 

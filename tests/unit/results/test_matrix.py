@@ -3,14 +3,13 @@ from typing import Any
 import pytest
 
 from retrace.core.errors import InputError
-from retrace.core.settings import build
 from retrace.results.grid import Grid
 
 LISTED = {"tasks": ["sst2", "news"], "methods": ["full", "lora"], "squad_methods": ["full", "lora"], "seeds": [1, 2]}
 
 
 def _grid(**more: Any) -> Grid:
-    return build(Grid, {"finetune": LISTED | more}, "finetune")
+    return Grid.read({"finetune": LISTED | more})
 
 
 def test_questions_have_methods_of_their_own_or_none() -> None:
