@@ -17,7 +17,7 @@ from retrace.results.grid import Kind
 from retrace.results.predictions import Epoch, kept_epoch
 from retrace.statistics.comparisons import compare, difference, flag_unless_better
 from retrace.statistics.intervals import Scored, intervals
-from retrace.statistics.scales import CURVES, Flags
+from retrace.statistics.scales import Flags, loss_on
 
 SCRATCH = "scratch"  # the method without pretraining, a baseline for the others
 OF_MODELS = "for these models; one seed says nothing about the methods"
@@ -73,10 +73,10 @@ class _Assessor:
         return scoring.scored(outcomes, self._settings.bootstrap_samples, self._settings.seed)
 
     def details(self) -> TaskDetails:
-        task, scoring, loss = self._task, self._scoring, CURVES["validation_loss"]
+        task, scoring = self._task, self._scoring
         return TaskDetails(
             headlines=self._headlines,
-            legend={**scoring.legend, "validation_loss": replace(loss, name="loss") if task.split == "test" else loss},
+            legend={**scoring.legend, "validation_loss": loss_on(task.split)},
             baselines={name: BaselineDetails(figures=dict(of.figures), intervals=intervals([of]))
                        for name, of in self._baselines.items()},
             methods={method: self._method(method) for method in self._methods},

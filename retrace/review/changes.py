@@ -17,7 +17,7 @@ from retrace.review.revision import FIGURE, Place, Revision, kind_of
 from retrace.review.settings import ReviewParams
 from retrace.statistics.comparisons import Difference
 from retrace.statistics.intervals import Z
-from retrace.statistics.scales import CURVES, MEASURES, Figure, Interval, Legend
+from retrace.statistics.scales import CURVES, MEASURES, Figure, Interval, Legend, loss_on
 
 SHOWN = 0.2  # relative difference from which time or memory is shown
 
@@ -184,9 +184,7 @@ class _Judge:
 
         kind = kind_of(task, self._sides)
         legend = Scoring(getattr(self._params.metrics, kind)).legend | CURVES
-        if task_and_part(task)[1] == "test":
-            legend["validation_loss"] = replace(CURVES["validation_loss"], name="loss")
-        return legend
+        return legend | {"validation_loss": loss_on(task_and_part(task)[1])}
 
 
 def _error_over_examples(method: MethodDetails | None, figure: str) -> float | None:

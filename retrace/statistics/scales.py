@@ -1,7 +1,7 @@
 """Scales of figures, their intervals and comparisons: the types that statistics, evaluation and reports share."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from retrace.core.files import rounded
@@ -56,6 +56,12 @@ MEASURES: Legend = {  # of training runs; they vary with the machine
     "peak_memory_mib": Figure("mebibytes", "lower", "peak memory"),
     "gpu_memory_mib": Figure("mebibytes", "lower", "GPU memory"),
 }
+
+
+def loss_on(part: str) -> Figure:
+    """The loss at the epoch that was kept: on dev the validation loss, on a test set just the loss."""
+    loss = CURVES["validation_loss"]
+    return loss if part == "dev" else replace(loss, name="loss")
 
 
 @dataclass(frozen=True)
