@@ -286,7 +286,6 @@ def _lose(nats: list[float], tokens: int = 20, size: int = 80) -> dict[str, Any]
 
 def test_perplexities_are_paired_by_document(repository: Repository) -> None:
     """Half of 100 documents fall from log 6 nats by 0.2: in resamples a binomial share of them."""
-    Path("reports").mkdir()
     six = math.log(6)
     repository.commit(perplexity=_lose([six] * 100))
     repository.write(perplexity=_lose([six, six - 0.2] * 50))
@@ -312,7 +311,6 @@ def test_two_pretrained_models_are_said_to_be_one_of_each(repository: Repository
 
 def test_a_pseudo_perplexity_of_other_passages_is_not_compared(repository: Repository) -> None:
     """Their tokens are not taken for those of another tokenizer, as the masked losses are of the same text."""
-    Path("reports").mkdir()
 
     def lose(nats: float, length: float) -> dict[str, Any]:
         found = {}
@@ -333,7 +331,6 @@ def test_a_pseudo_perplexity_of_other_passages_is_not_compared(repository: Repos
 @pytest.mark.parametrize(("more", "fails"), [(0.0, False), (0.05, False), (0.3, True)])
 def test_perplexities_of_other_tokens_are_compared_by_byte(repository: Repository, more: float, fails: bool) -> None:
     """The same text in more tokens, each of which costs less."""
-    Path("reports").mkdir()
     six = math.log(6)
     repository.commit(perplexity=_lose([six] * 100))
     repository.write(perplexity=_lose([(six + more) * 20 / 21] * 100, 21))
@@ -349,7 +346,6 @@ def test_perplexities_of_other_tokens_are_compared_by_byte(repository: Repositor
 
 def test_perplexities_of_different_things_are_not_compared(repository: Repository) -> None:
     """Of another text, or with another masking rate."""
-    Path("reports").mkdir()
     repository.commit(perplexity=_lose([1.8] * 100))
     for size, rate, why in ((84, 0.15, "the text differs"), (80, 0.3, "perplexity.mask_rate differs")):
         repository.set("perplexity.mask_rate", rate)
