@@ -24,12 +24,11 @@ from retrace.core.settings import (
     PARAMS,
     build,
     file_of,
-    load_plugin,
     plugin_names,
     read_yaml,
     require_one_of,
 )
-from retrace.finetuning.settings import METHODS, PER_TASK, MethodSettings
+from retrace.finetuning.settings import METHODS, PER_TASK, MethodSettings, load_method
 
 INTRODUCTION = f"""# Settings
 
@@ -114,7 +113,7 @@ def _rows_of_methods() -> Iterator[Row]:
     yield from _rows("methods.NAME", general)
     yield f"methods.NAME.{PER_TASK}", "a mapping", "`{}`", "other values for some tasks, by name"
     for method in plugin_names(METHODS):
-        for name, schema in schema_of(load_plugin(METHODS, method, "methods").Settings)["properties"].items():
+        for name, schema in schema_of(load_method(method, "methods").Settings)["properties"].items():
             if name not in general["properties"]:
                 yield from _rows(f"methods.{method}.{name}", schema)
 

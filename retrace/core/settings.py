@@ -7,10 +7,11 @@ the value and what is allowed.
 Model families, fine-tuning methods and metrics are plug-ins: the name in params.yaml is that of a file in their folder.
 """
 
+import ast
 import importlib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal, Self, TypeVar, overload
@@ -20,7 +21,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.reader import ReaderError
 
-from retrace.core.errors import InputError, first_line
+from retrace.core.errors import InputError, first_line, one_line
 from retrace.core.files import read_text
 from retrace.core.paths import PROJECT, require_checkout
 from retrace.core.schema import problem, schema_of, shown
@@ -219,13 +220,46 @@ def plugin_names(package: str) -> list[str]:
     return sorted(path.stem for path in files if path.stem != "__init__")
 
 
-def load_plugin(package: str, name: str, key: str, place: Path | None = None) -> ModuleType:
+def plugin_file(package: str, name: str) -> Path:
+    """The path of a plug-in's file, from the project's folder."""
+    return Path(package.replace(".", "/")) / f"{name}.py"
+
+
+def load_plugin(package: str, name: str, needs: Sequence[str], key: str, place: Path | None = None) -> ModuleType:
     """Import the module called `name` from a package.
 
-    Raises InputError, which names the `key` of the settings, or of the file `place`, if there is none.
+    Raises InputError, which names the `key` of the settings, or of the file `place`, if there is none; or the module's
+    file if it cannot be imported or lacks one of the names that it `needs`.
     """
     require_one_of(plugin_names(package), name, key, place)
-    return importlib.import_module(f"{package}.{name}")
+    file = plugin_file(package, name)
+    try:
+        module = importlib.import_module(f"{package}.{name}")
+    except SyntaxError as error:
+        raise InputError(_syntax_error(error)) from error
+    except Exception as error:  # of any kind: it runs what its author wrote
+        raise InputError(f"{file}: cannot be imported: {type(error).__name__}: {one_line(error)}") from error
+    for needed in needs:
+        if not hasattr(module, needed):
+            raise InputError(f"{file}: does not define {needed}; docs/architecture.md says what such a file needs")
+    return module
+
+
+def parse_source(path: Path) -> list[ast.stmt]:
+    """The statements of a plug-in's file, for what is asked without importing it, as that takes seconds.
+
+    Raises InputError if it is not Python.
+    """
+    try:
+        return ast.parse(read_text(path), path).body
+    except SyntaxError as error:
+        raise InputError(_syntax_error(error)) from error
+
+
+def _syntax_error(error: SyntaxError) -> str:
+    """Which line of which file is not Python."""
+    file = Path(error.filename or "")
+    return f"{file.relative_to(PROJECT) if file.is_relative_to(PROJECT) else file}:{error.lineno}: {error.msg}"
 
 
 def _validated(kind: Any, value: Any, key: str, file: Path, keys: Mapping[str, str] | None = None) -> Any:

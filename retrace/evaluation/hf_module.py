@@ -17,9 +17,9 @@ import numpy as np
 from datasets import Features, List, Value
 
 from retrace.core.errors import InputError
-from retrace.core.settings import load_plugin, plugin_names
+from retrace.core.settings import plugin_names
 from retrace.datasets.squad import Answer, Question
-from retrace.evaluation.outcomes import METRICS, Answered, Classified, answered, figures, sum_to_one
+from retrace.evaluation.outcomes import METRICS, Answered, Classified, answered, figures, load_metric, sum_to_one
 from retrace.evaluation.settings import metric_names
 
 _STRING, _NUMBER, _CLASS = Value("string"), Value("float64"), Value("int64")
@@ -36,7 +36,7 @@ class RetraceMetric(evaluate.Metric):
         names = plugin_names(METRICS)
         if config_name not in names:
             raise InputError(f"config_name: {config_name!r} is not allowed; expected one of {', '.join(names)}")
-        self._metric = load_plugin(METRICS, config_name, "config_name")
+        self._metric = load_metric(config_name, "config_name")
         self._outcome = _answered if config_name in metric_names("Answered") else _classified
         super().__init__(config_name=config_name, **options)
         self.info.module_name = config_name

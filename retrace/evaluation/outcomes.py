@@ -3,24 +3,27 @@
 Each metric is a file of retrace/evaluation/metrics; params.yaml lists those for each kind of task.
 """
 
+import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
+from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 import pandas as pd
 from scipy.special import softmax
 
-from retrace.core.settings import load_plugin
+from retrace.core.errors import InputError
+from retrace.core.settings import load_plugin, plugin_file
 from retrace.datasets.splits import keys_of, known_rows
 from retrace.datasets.squad import Question
 from retrace.datasets.words import UNSPACED
 from retrace.results.predictions import LOGIT
 from retrace.statistics.intervals import Resampled, Scored, resample
-from retrace.statistics.scales import SCALES
+from retrace.statistics.scales import SCALES, Better, Figure
 
 METRICS = "retrace.evaluation.metrics"
 PARTS = 4  # groups of examples by length
@@ -140,12 +143,52 @@ def decided_answers(rows: pd.DataFrame) -> dict[str, str]:
     return dict(zip(rows["id"], rows["text"].mask(rows["null_score"] > rows["score"], ""), strict=True))
 
 
+def load_metric(name: str, key: str) -> ModuleType:
+    """A file of retrace/evaluation/metrics.
+
+    Raises InputError, which names the `key` of the settings, if there is none; or that file if it is not what a
+    metric's has to be.
+    """
+    metric = load_plugin(METRICS, name, ("FIGURES", "resampled"), key)
+    for figure, what in metric.FIGURES.items():
+        for field, value, allowed in (("scale", what.scale, tuple(SCALES)), ("better", what.better, get_args(Better))):
+            if value not in allowed:
+                said = f"{figure}: {field}: {value!r} is not allowed; expected one of {', '.join(allowed)}"
+                raise InputError(f"{plugin_file(METRICS, name)}: {said}")
+    return metric
+
+
 def figures(metric: ModuleType, outcome: Any) -> dict[str, float]:
-    """A metric's figures: by its `score` if it has one, else with every example once."""
+    """A metric's figures: by its `score` if it has one, else with every example once.
+
+    Raises InputError if one is not listed in `FIGURES` or is no finite number.
+    """
     if hasattr(metric, "score"):
-        return metric.score(outcome)
-    once = metric.resampled(outcome)(np.ones((1, len(outcome))))
-    return {name: float(values[0]) for name, values in once.items()}
+        found = metric.score(outcome)
+    else:
+        once = _of_resamples(metric, metric.resampled(outcome), np.ones((1, len(outcome))))
+        found = {name: float(values[0]) for name, values in once.items()}
+    for name, value in found.items():
+        if name not in metric.FIGURES or not math.isfinite(value):
+            why = (
+                "is not in FIGURES" if name not in metric.FIGURES else f"is {value}; expected a finite number, or none"
+            )
+            raise InputError(f"{_file(metric)}: {name} {why}")
+    return found
+
+
+def _of_resamples(metric: ModuleType, resampled: Resampled, weights: np.ndarray) -> dict[str, np.ndarray]:
+    """A metric's figures for weights (R, N): (R,) each. Raises InputError if they have another shape."""
+    found = resampled(weights)
+    for name, values in found.items():
+        if np.shape(values) != (len(weights),):
+            said = f"{name} has shape {np.shape(values)} for weights {weights.shape}; expected ({len(weights)},)"
+            raise InputError(f"{_file(metric)}: {said}")
+    return found
+
+
+def _file(metric: ModuleType) -> Path:
+    return plugin_file(METRICS, metric.__name__.rpartition(".")[2])
 
 
 class Scoring:
@@ -153,8 +196,12 @@ class Scoring:
 
     def __init__(self, names: Sequence[str]) -> None:
         """The names are files of retrace/evaluation/metrics, all for the same kind of outcome."""
-        self._metrics = {name: load_plugin(METRICS, name, "metrics") for name in names}
-        every = {name: figure for metric in self._metrics.values() for name, figure in metric.FIGURES.items()}
+        self._metrics = {name: load_metric(name, "metrics") for name in names}
+        every: dict[str, Figure] = {}
+        for name, metric in self._metrics.items():
+            for twice in sorted(every.keys() & metric.FIGURES.keys()):  # the one would silently replace the other
+                raise InputError(f"{plugin_file(METRICS, name)}: {twice!r} is a figure of another metric too")
+            every |= metric.FIGURES
         self.legend = {name: replace(of, name=of.name or name.replace("_", " ")) for name, of in every.items()}
         self.scales = {name: figure.scale for name, figure in every.items()}
         self.ends = {name: SCALES[scale].ends for name, scale in self.scales.items()}
@@ -169,8 +216,10 @@ class Scoring:
 
     def resampled(self, outcome: Any) -> Resampled:
         """The figures, except counts and thresholds, for weights of examples."""
-        every = [metric.resampled(outcome) for metric in self._metrics.values()]
-        return lambda weights: {name: values for figures in every for name, values in figures(weights).items()}
+        every = [(metric, metric.resampled(outcome)) for metric in self._metrics.values()]
+        return lambda weights: {
+            name: values for each in every for name, values in _of_resamples(*each, weights).items()
+        }
 
     def scored(self, outcomes: Mapping[str, Classified | Answered], resamples: int, seed: int) -> dict[str, Scored]:
         """The figures of several models on the same examples and resamples of them, by name."""

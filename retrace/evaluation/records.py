@@ -13,6 +13,7 @@ from retrace.core.records import Record
 from retrace.statistics.scales import Comparison, Flags, Interval, Legend
 
 METRICS, DETAILS = Path("reports/metrics.json"), Path("reports/scores.json")
+DATA = "data"  # in place of a method: what a flag of the data is about
 BESIDE = ("HasAns_f1", "NoAns_f1", "validation_loss")  # beside the headlines in metrics.json
 
 Figures = dict[str, int | float]
@@ -26,7 +27,7 @@ class TaskMetrics(Record):
     SPREAD: ClassVar[str] = "methods"
     baselines: dict[str, Figures]
     methods: dict[str, Figures]
-    flags: dict[str, dict[str, int]] = Field(default={})  # method or "data" → flag → how many seeds have it; 1 for data
+    flags: dict[str, dict[str, int]] = Field(default={})  # method or DATA → flag → how many seeds have it; 1 for data
 
 
 class Metrics(Record):
@@ -111,7 +112,7 @@ class TaskDetails(Record):
         """The part that goes into metrics.json."""
         flags = {method: dict(Counter([*of.flags, *(flag for seed in of.seeds.values() for flag in seed.flags)]))
                  for method, of in self.methods.items()}  # fmt: skip
-        flags["data"] = dict.fromkeys(self.flags, 1)
+        flags[DATA] = dict.fromkeys(self.flags, 1)
         shown = (*self.headlines, *BESIDE)
         return TaskMetrics(
             baselines={name: _some(of.figures, self.headlines[:1]) for name, of in self.baselines.items()},

@@ -6,22 +6,22 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from retrace.core.settings import Params, Resamples, Section, Seed, require, require_each_once
+from retrace.core.settings import Params, Resamples, Section, Seed, parse_source, require, require_each_once
 from retrace.results.grid import Grid
 
 Metrics = Annotated[tuple[str, ...], Field(min_length=1)]
+FOLDER = Path(__file__).parent / "metrics"
 KINDS = {"classification": "Classified", "question_answering": "Answered"}  # the outcomes that metrics of each take
 
 
 def metric_names(outcome: str) -> list[str]:
     """The metrics of an outcome's class. Their files are parsed, as importing them takes seconds."""
-    files = (Path(__file__).parent / "metrics").glob("*.py")
-    return sorted(path.stem for path in files if _taken_by(path) == outcome)
+    return sorted(path.stem for path in FOLDER.glob("*.py") if _taken_by(path) == outcome)
 
 
 def _taken_by(path: Path) -> str | None:
     """The type of outcome that a metric's `resampled` takes."""
-    for line in ast.parse(path.read_text(encoding="utf-8")).body:
+    for line in parse_source(path):
         if isinstance(line, ast.FunctionDef) and line.name == "resampled" and line.args.args[0].annotation:
             return ast.unparse(line.args.args[0].annotation)
     return None
@@ -45,7 +45,9 @@ class MetricSettings(Section):
         for field, allowed in names.items():
             require_each_once(field, getattr(self, field))
             for name in getattr(self, field):
-                require(name in allowed, field, name, f"expected one of {', '.join(allowed)}")
+                why = "its file has no resampled(outcome: Classified) or (outcome: Answered)"
+                exists = (FOLDER / f"{name}.py").is_file() and not any(name in of for of in names.values())
+                require(name in allowed, field, name, why if exists else f"expected one of {', '.join(allowed)}")
         for field in KINDS:
             has_curve = not set(self.every_epoch).isdisjoint(getattr(self, field))
             require(has_curve, "every_epoch", self.every_epoch, f"expected at least one of metrics.{field}")

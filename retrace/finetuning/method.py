@@ -15,7 +15,8 @@ from transformers import PreTrainedModel
 from retrace.core.errors import InputError
 from retrace.core.files import require_file
 from retrace.core.paths import PRETRAINED, named_checkpoint
-from retrace.finetuning.settings import MethodSettings, method_settings
+from retrace.core.settings import plugin_file
+from retrace.finetuning.settings import METHODS, MethodSettings, method_settings
 from retrace.models.heads import Head, in_body, make_model, read_config, read_model, set_dropout
 
 FILE = "trained.safetensors"  # the weights that a method trains, if not all
@@ -40,9 +41,13 @@ class Method:
         return self.tuning.__name__.rpartition(".")[2]
 
     def tune(self, model: PreTrainedModel, head: Head) -> None:
-        """Choose the weights to train and add those of the method; a method without `tune` trains all."""
-        if hasattr(self.tuning, "tune"):
-            self.tuning.tune(model, head, self.settings)
+        """Choose the weights to train and add those of the method.
+
+        Raises InputError if none is left to train.
+        """
+        self.tuning.tune(model, head, self.settings)
+        if not any(weight.requires_grad for weight in model.parameters()):
+            raise InputError(f"{plugin_file(METHODS, self.file)}: tune leaves no weight to train")
 
     def start(
         self, head: Head, folder: Path, seed: int, attention: str, classes: Sequence[str] = (),

@@ -1,6 +1,7 @@
 """How a model is fine-tuned: the task's settings, and the method's."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
@@ -57,6 +58,19 @@ class FineTuneParams(Params):
     entry: dict[str, Any] = Field(alias="methods.${item.method}")
 
 
+def load_method(name: str, key: str, place: Path | None = None) -> ModuleType:
+    """A file of retrace/methods.
+
+    Raises InputError, which names the `key` of the settings, or of the file `place`, if there is none; or that file if
+    it is not what a method's has to be.
+    """
+    return load_plugin(METHODS, name, ("Settings", "tune"), key, place)
+
+
+def train_all(*_: object) -> None:
+    """Leave every weight trainable: the `tune` of methods that freeze nothing and add nothing."""
+
+
 def method_settings(
     params: Mapping[str, Any], label: str, task: str | None = None
 ) -> tuple[ModuleType, MethodSettings]:
@@ -68,10 +82,10 @@ def method_settings(
     entries = build(dict[str, Any], params, "methods") if "methods" in params else {}
     key, entry = f"methods.{label}", entries.get(label)
     if entry is None:
-        module = load_plugin(METHODS, label, "finetune.methods")
+        module = load_method(label, "finetune.methods")
         return module, module.Settings()
     entry = build(dict[str, Any], params, key)
-    module = load_plugin(METHODS, entry.get("method") or label, f"{key}.method" if entry.get("method") else "methods")
+    module = load_method(entry.get("method") or label, f"{key}.method" if entry.get("method") else "methods")
     settings = build(module.Settings, {"methods": {label: _without_tasks(entry)}}, key)
     changes = build(dict[str, dict[str, Any]], params, f"{key}.{PER_TASK}") if PER_TASK in entry else {}
     for name, changed in changes.items():

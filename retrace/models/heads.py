@@ -50,9 +50,8 @@ def make_config(family: str, settings: ModelSettings, vocabulary: Vocabulary) ->
 
     Raises InputError if the family does not have one of the settings.
     """
-    plugin = load_plugin(FAMILIES, family, "family")
     check_family(family, settings)
-    return plugin.make_config(settings, vocabulary)
+    return _load_family(family).make_config(settings, vocabulary)
 
 
 def read_config(folder: Path) -> PreTrainedConfig:
@@ -164,7 +163,7 @@ def pretraining_head(config: PreTrainedConfig) -> Head:
 
 def family_of(config: PreTrainedConfig) -> ModuleType:
     """The file of retrace/families for a config."""
-    return load_plugin(FAMILIES, config.model_type, "family")
+    return _load_family(config.model_type)
 
 
 def objective_of(config: PreTrainedConfig) -> Objective:
@@ -201,6 +200,10 @@ def token_embeddings(model: PreTrainedModel) -> str:
 def takes_segments(config: PreTrainedConfig) -> bool:
     """Whether the model has segment ids, which tell the first text from the second."""
     return getattr(config, "type_vocab_size", 0) > 1
+
+
+def _load_family(name: str) -> ModuleType:
+    return load_plugin(FAMILIES, name, ("OBJECTIVE", "ATTENTION", "OUTPUTS", "make_config"), "family")
 
 
 def _name_classes(config: PreTrainedConfig, classes: Sequence[str]) -> None:

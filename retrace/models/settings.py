@@ -8,9 +8,9 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
-from retrace.core.files import file_digest, read_text
+from retrace.core.files import file_digest
 from retrace.core.paths import PROJECT
-from retrace.core.settings import PARAMS, Count, Dropout, Positive, Section, Seed, require
+from retrace.core.settings import PARAMS, Count, Dropout, Positive, Section, Seed, parse_source, require
 
 FAMILIES, FOLDER = "retrace.families", PROJECT / "retrace/families"
 
@@ -70,7 +70,7 @@ def with_family(facts: Mapping[str, Any], family: str) -> dict[str, Any]:
 def constants_of(family: str) -> dict[str, Any]:
     """The constants of a family's file, parsed from its source, as importing it takes seconds."""
     found = {}
-    for line in ast.parse(read_text(FOLDER / f"{family}.py")).body:
+    for line in parse_source(FOLDER / f"{family}.py"):
         if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name):
             with suppress(ValueError):
                 found[line.targets[0].id] = ast.literal_eval(line.value)

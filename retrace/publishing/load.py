@@ -14,10 +14,10 @@ from torch import nn
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
-from retrace.core.settings import Section, build, load_plugin
+from retrace.core.settings import Section, build
 from retrace.datasets.examples import read_classes
 from retrace.finetuning.method import FILE, Method, load_trained, read_method
-from retrace.finetuning.settings import METHODS
+from retrace.finetuning.settings import load_method
 from retrace.hub.pins import Pin
 from retrace.hub.repository import hub_session, hub_token
 from retrace.models.heads import Head, read_model
@@ -71,7 +71,7 @@ def read_description(path: Path) -> tuple[Tuning, str | None]:
     Raises InputError, which names the file and the key: anybody may have written it.
     """
     found = build(Description, {"": read_json(path)}, "", path)
-    module = load_plugin(METHODS, found.method, "method", path)
+    module = load_method(found.method, "method", path)
     method = Method(module, build(module.Settings, {"settings": found.settings}, "settings", path))
     return Tuning(method, found.head, found.classes, found.question_match), found.base
 

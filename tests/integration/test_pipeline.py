@@ -29,9 +29,9 @@ ALL = {*SOURCES, "tokenize", "pretrain", "perplexity-eval", *CELLS, "evaluate", 
 
 METHOD = '''"""Full fine-tuning under another name."""
 
-from retrace.methods.full import Settings
+from retrace.methods.full import Settings, tune
 
-__all__ = ["Settings"]
+__all__ = ["Settings", "tune"]
 '''
 
 

@@ -1,8 +1,9 @@
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from torch import nn
 
 from retrace.core.errors import InputError
 from retrace.core.paths import PRETRAINED
@@ -69,3 +70,9 @@ def test_an_unknown_method_is_an_input_error() -> None:
         read_method(PARAMS, "wrong")
     with pytest.raises(InputError, match=r"^params.yaml: finetune.methods: 'none' is not allowed; expected one of"):
         read_method(PARAMS, "none")
+
+
+def test_a_method_that_leaves_nothing_to_train(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(full, "tune", lambda model, head, settings: model.requires_grad_(False))
+    with pytest.raises(InputError, match=r"^retrace/methods/full.py: tune leaves no weight to train$"):
+        read_method({}, "full").tune(cast(Any, nn.Linear(2, 2)), "classifier")

@@ -9,9 +9,8 @@ from torch import nn
 
 from retrace.core.errors import InputError
 from retrace.core.files import SUMS, write_json
-from retrace.core.settings import load_plugin
 from retrace.finetuning.method import Method, has_frozen, save_trained
-from retrace.finetuning.settings import METHODS
+from retrace.finetuning.settings import load_method
 from retrace.hub.pins import Pin
 from retrace.models.heads import Head
 from retrace.publishing.bundle import Address, Published, write_pretrained, write_tuned
@@ -62,7 +61,7 @@ def _loaded(lines: tuple[str, ...]) -> Any:
 
 
 def _tuning(method: str, head: Head, match: bool = False, **chosen: Any) -> Tuning:
-    module = load_plugin(METHODS, method, "")
+    module = load_method(method, "")
     return Tuning(Method(module, module.Settings(**chosen)), head, CLASSES if head == "classifier" else (), match)
 
 

@@ -1,0 +1,61 @@
+"""A metric that somebody added: what is wrong with it is said in one line, before it changes a figure."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from retrace.core.errors import InputError
+from retrace.evaluation.metrics import accuracy
+from retrace.evaluation.outcomes import Classified, Scoring, figures
+from retrace.statistics.scales import Figure
+
+RIGHT = Classified(("no", "yes"), np.array([0, 1, 1]), np.array([0, 1, 0]), None)
+FILE = "retrace/evaluation/metrics/accuracy.py"
+
+
+def _set(monkeypatch: pytest.MonkeyPatch, value: Any, **figure: Any) -> None:
+    """Make `accuracy` a metric that gives `value` for weights (R, N), and defines the figures."""
+    monkeypatch.setattr(accuracy, "FIGURES", figure)
+    monkeypatch.setattr(accuracy, "resampled", lambda outcome: lambda weights: {"own": value(weights)})
+
+
+OWN = Figure("fraction", "higher")
+
+
+@pytest.mark.parametrize(
+    ("value", "figure", "message"),
+    [
+        (lambda weights: weights.mean(axis=0), OWN, "own has shape (3,) for weights (1, 3); expected (1,)"),
+        (lambda weights: weights.mean(), OWN, "own has shape () for weights (1, 3); expected (1,)"),
+        (lambda weights: np.full(len(weights), np.nan), OWN, "own is nan; expected a finite number, or none"),
+        (lambda weights: weights.mean(axis=1), None, "own is not in FIGURES"),
+        (lambda weights: weights.mean(axis=1), Figure("share", "higher"),
+         "own: scale: 'share' is not allowed; expected one of fraction, percentage, percent, correlation, score, "
+         "count, perplexity, loss, seconds, mebibytes"),
+        (lambda weights: weights.mean(axis=1), Figure("fraction", "up"),  # pyright: ignore[reportArgumentType]
+         "own: better: 'up' is not allowed; expected one of higher, lower, neither"),
+    ],
+)  # fmt: skip
+def test_a_metric_that_cannot_be_used(
+    monkeypatch: pytest.MonkeyPatch, value: Any, figure: Figure | None, message: str
+) -> None:
+    _set(monkeypatch, value, **({"own": figure} if figure else {"other": OWN}))
+    with pytest.raises(InputError, match=f"^{re.escape(f'{FILE}: {message}')}$"):
+        Scoring(("accuracy",)).score(RIGHT)
+
+
+def test_resampled_figures_have_their_shape_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one row of weights a sum over all of them looks right."""
+    _set(monkeypatch, lambda weights: np.atleast_1d(weights.mean()), own=OWN)
+    assert figures(accuracy, RIGHT) == {"own": 1.0}
+    with pytest.raises(InputError, match=re.escape("own has shape (1,) for weights (2, 3); expected (2,)")):
+        Scoring(("accuracy",)).resampled(RIGHT)(np.ones((2, 3)))
+
+
+def test_two_metrics_with_the_same_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second would replace the first's, in all tables and as the figure that models are judged by."""
+    _set(monkeypatch, lambda weights: weights.mean(axis=1), f1=OWN)
+    with pytest.raises(InputError, match=f"^{re.escape(FILE)}: 'f1' is a figure of another metric too$"):
+        Scoring(("f1", "accuracy"))
