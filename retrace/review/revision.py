@@ -15,7 +15,7 @@ from retrace.core.errors import InputError
 from retrace.core.paths import task_and_part
 from retrace.core.records import Record, RunRecord, git, try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS, parse_yaml, with_data
-from retrace.evaluation.records import DETAILS, METRICS, Details, MethodDetails, Metrics, TaskMetrics
+from retrace.evaluation.records import DATA, DETAILS, METRICS, Details, MethodDetails, Metrics, TaskMetrics
 from retrace.perplexity.measures import LANGUAGE_MODEL, PERPLEXITY, Perplexities
 from retrace.results.grid import RUNS, SQUAD, Kind
 
@@ -70,17 +70,17 @@ class Revision:
         return found
 
     @property
-    def models(self) -> set[tuple[str, str]]:
-        """The models of the headline figures: task or split, and who."""
-        models = {(task, who) for task, of in self._tasks.items() for who in of.methods}
+    def flaggable(self) -> set[tuple[str, str]]:
+        """What flags are about: the models of the headline figures and the data, by task or split."""
+        models = {(task, who) for task, of in self._tasks.items() for who in (*of.methods, DATA)}
         return models | {(part, LANGUAGE_MODEL) for part in self._text.splits}
 
-    def flags_of(self, models: Set[tuple[str, str]]) -> dict[str, int]:
-        """The flags of these models, as readers see them, and how many seeds have each."""
+    def flags_of(self, listed: Set[tuple[str, str]]) -> dict[str, int]:
+        """The flags of what is listed, as readers see them, and how many seeds have each; data has 1."""
         flags = {(task, who): each for task, of in self._tasks.items() for who, each in of.flags.items()}
         flags |= {(part, LANGUAGE_MODEL): each for part, each in self._text.flags.items()}
-        return {" ".join((*model, flag)): count for model in flags if model in models
-                for flag, count in flags[model].items()}  # fmt: skip
+        return {" ".join((*place, flag)): count for place in flags if place in listed
+                for flag, count in flags[place].items()}  # fmt: skip
 
     @cached_property
     def details(self) -> Details | None:

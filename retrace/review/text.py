@@ -6,7 +6,7 @@ from typing import Any
 
 from retrace.core.paths import task_and_part
 from retrace.core.schema import shown as as_yaml
-from retrace.evaluation.records import BESIDE
+from retrace.evaluation.records import BESIDE, DATA
 from retrace.report.blocks import NOTHING, Table
 from retrace.report.names import KINDS, TASKS, baseline_name, method_name, shown, title_of
 from retrace.report.page import fill_markdown
@@ -33,6 +33,9 @@ def verdict(review: Review) -> str:
     if not review.compared:
         return f"not compared: {review.notes[0]}"
     said = _verdict(review)
+    leaks = [_readable(flag) for flag in review.flags if not flag.old and f" {DATA} " in flag.name]
+    if leaks:  # figures on data that models were trained on are no better
+        said = f"{said}; but the data has new flags: {', '.join(leaks)}"
     return f"out of date, as dvc repro has not run since a change; before it: {said}" if review.is_stale else said
 
 
@@ -95,7 +98,7 @@ def _difference(change: Change) -> str:
 
 def _flags(flags: Sequence[Moved]) -> list[str]:
     """A line each for new flags, resolved ones, and those on more or fewer seeds."""
-    named = [(flag.name.replace("_", " "), flag.old, flag.new) for flag in flags]
+    named = [(_readable(flag), flag.old, flag.new) for flag in flags]
     parts = {
         "New health flags": [name for name, old, _ in named if not old],
         "Resolved health flags": [name for name, _, new in named if not new],
@@ -104,6 +107,10 @@ def _flags(flags: Sequence[Moved]) -> list[str]:
         ],
     }
     return [f"{what}: {'; '.join(names)}" for what, names in parts.items() if names]
+
+
+def _readable(flag: Moved) -> str:
+    return flag.name.replace("_", " ")
 
 
 def _moved(what: str, found: Sequence[Moved], as_text: Callable[[Any], str]) -> Table | None:

@@ -490,6 +490,19 @@ def test_flags_settings_time_and_memory_are_listed(repository: Repository) -> No
     assert "Resolved health flags: sst2 full one class only.\n" in _review()
 
 
+def test_data_that_leaks_is_in_the_verdict(repository: Repository) -> None:
+    """Better figures of a validation set that models were trained on are no progress."""
+    repository.commit()
+    repository.write({"sst2": METRICS["sst2"] | {"flags": {"data": {"dev_in_training": 1}}}})
+    said, found = _found()
+    assert said.startswith("no change: all ")
+    assert said.endswith("; but the data has new flags: sst2 data dev in training")
+    assert [(flag.name, flag.old, flag.new) for flag in found.flags] == [("sst2 data dev_in_training", 0, 1)]
+    repository.commit({"sst2": METRICS["sst2"] | {"flags": {"data": {"dev_in_training": 1}}}})
+    repository.write()
+    assert "Resolved health flags: sst2 data dev in training.\n" in _review()
+
+
 def test_the_base_is_where_the_branch_left_the_default_branch(repository: Repository) -> None:
     left = repository.commit()
     repository.git("switch", "-qc", "change")
