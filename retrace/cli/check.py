@@ -19,6 +19,7 @@ from retrace.core.settings import (
     Params,
     build,
     file_of,
+    plugin_file,
     plugin_names,
     read_yaml,
     require_one_of,
@@ -237,6 +238,9 @@ def _check_methods(settings: Mapping[str, Any], tasks: Collection[str]) -> None:
     entries = build(dict[str, dict[str, Any]], settings, "methods")
     for key in ("methods", "squad_methods"):
         for label in getattr(grid, key):
+            if label not in entries and label in plugin_names(METHODS):
+                file = plugin_file(METHODS, label)
+                raise InputError(f"{PARAMS}: methods.{label}: missing; {file} needs an entry, which may be {{}}")
             require_one_of(entries, label, f"finetune.{key}")
     for label, entry in entries.items():
         key = f"methods.{label}"

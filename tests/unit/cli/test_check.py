@@ -28,6 +28,11 @@ WRONG = [
     ("hub.txt", {}, "data/params.yaml: hub.txt: unknown key; allowed: text, sst2, squad, classification"),
     ("family", "gpt", "params.yaml: family: 'gpt' is not allowed; expected one of bert, llama"),
     ("finetune.methods", ["full", "half"], "params.yaml: finetune.methods: 'half' is not allowed; expected"),
+    (
+        "methods",
+        {"full": {}},
+        "params.yaml: methods.scratch: missing; retrace/methods/scratch.py needs an entry, which",
+    ),
     ("finetune.tasks", ["own"], "params.yaml: finetune.tasks: 'own' is not allowed; expected one of sst2"),
     ("metrics.question_answering", ["f1"], "params.yaml: metrics.question_answering: 'f1' is not allowed;"),
     ("squad.answers", "generative", "params.yaml: squad.answers: generative is not allowed with family:"),

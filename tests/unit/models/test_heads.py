@@ -93,7 +93,7 @@ def test_a_new_classifier_of_modernbert_starts_near_chance_and_a_saved_one_is_ke
 
 def test_settings_that_a_family_does_not_have() -> None:
     settings = MODEL.model_copy(update={"kv_heads": 1})
-    with pytest.raises(InputError, match=r"model\.kv_heads: 1 is not allowed with family: bert"):
+    with pytest.raises(InputError, match=r"model\.kv_heads: 1 is not allowed with family: bert; expected null"):
         make_config("bert", settings, Vocabulary.of(tiny_tokenizer()))
 
 
