@@ -4,10 +4,15 @@ Texts in both training and validation data inflate scores. They are not an error
 """
 
 import re
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from itertools import combinations
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from retrace.core.files import write_json
 from retrace.core.paths import CARD, UNKNOWN, questions_path, splits_of
@@ -30,10 +35,16 @@ def write_card(folder: Path, name: str, card: Card) -> None:
 def text_card(folder: Path) -> Card:
     """The card of running text: documents, words and, of these, WikiText's unknown ones.
 
-    Raises InputError naming file and line where one is malformed.
+    Findings also say how many documents of a split are in an earlier one, word for word. Raises InputError naming file
+    and line where one is malformed.
     """
-    parts = {part: _counted(read_documents(text_path(folder, part))) for part in PARTS}
-    findings = [
+    counted = {part: _counted(read_documents(text_path(folder, part))) for part in PARTS}
+    findings = []
+    for earlier, later in combinations(PARTS, 2):
+        shared = np.isin(counted[later][1], counted[earlier][1])
+        findings += shared_finding(shared, "documents", later, earlier)
+    parts = {part: counts for part, (counts, _) in counted.items()}
+    findings += [
         f"{100 * counts['unknown_words'] / counts['words']:.1f}% of the words of {part} are {UNKNOWN}"
         for part, counts in parts.items()
         if counts["unknown_words"]
@@ -41,13 +52,16 @@ def text_card(folder: Path) -> Card:
     return {"parts": parts, "findings": findings}
 
 
-def _counted(documents: Iterable[str]) -> dict[str, int]:
-    count = words = unknown = 0
+def _counted(documents: Iterable[str]) -> tuple[dict[str, int], np.ndarray]:
+    """Counts of documents and words, and a hash of each document's words: (N,), uint64, as texts may be large."""
+    hashes, total, unknown = array("Q"), 0, 0
     for document in documents:
-        count += 1
-        words += len(document.split())
+        words = document.split()
+        hashes.frombytes(blake2b(" ".join(words).encode(), digest_size=hashes.itemsize).digest())
+        total += len(words)
         unknown += document.count(UNKNOWN)
-    return {"documents": count, "words": words, "unknown_words": unknown}
+    counts = {"documents": len(hashes), "words": total, "unknown_words": unknown}
+    return counts, np.array(hashes)
 
 
 def examples_card(data: TaskData) -> Card:

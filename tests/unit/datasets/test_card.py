@@ -53,6 +53,21 @@ def test_a_test_split_is_counted_and_what_it_shares_and_what_is_odd(tmp_path: Pa
     assert set(asked["parts"]) == {"train", "dev"}
 
 
+def test_documents_that_parts_of_the_text_share_are_counted(tmp_path: Path) -> None:
+    """Word for word, whatever the white space."""
+    for part, text in {
+        "train": "a b\n\nc d\n\ne\n",
+        "valid": "c  d\n\nb a\n\nx\n",
+        "test": "a b\n\na\nb\n\nx\n\ny\n",
+    }.items():
+        write_text(text_path(tmp_path, part), text)
+    assert text_card(tmp_path)["findings"] == [
+        "1 of 3 documents of valid are in train too",
+        "2 of 4 documents of test are in train too",
+        "1 of 4 documents of test are in valid too",
+    ]
+
+
 def test_unknown_words_are_a_share_of_all_words(tmp_path: Path) -> None:
     """Of train 2 of 8; each article, and each paragraph of plain text, is a document."""
     for part, text in {"train": "a <unk> b c\n\n<unk> d e f\n", "valid": "a\n", "test": "a b\n"}.items():
