@@ -1,5 +1,6 @@
 """Where the user's own files are: those of the data source, and those of further tasks."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -12,6 +13,8 @@ from retrace.datasets.settings import SourceParams, SplitSettings, TaskParams, T
 from retrace.datasets.source import Source
 from retrace.datasets.text import PARTS, text_path
 
+# The names of the files of running text: WikiText's, and those of plain text.
+TEXT_NAMES = tuple(text_path(Path(), part).name for part in PARTS), tuple(f"{part}.txt" for part in PARTS)
 WATCHED = f"expected a folder in {OWN}, the only one that DVC watches"
 
 
@@ -46,11 +49,17 @@ class TaskFiles(SplitSettings):
 def check_files(settings: TaskFiles, key: str) -> None:
     """Raise an InputError that says which files to put where, unless all files of a task are there."""
     folder, names = Path(settings.folder), list(dict.fromkeys(settings.parts.values()))
-    missing = [name for name in names if not (folder / name).is_file()]
-    if missing:
-        what = f"{folder / missing[0]}: no such file" if folder.is_dir() else f"{str(folder)!r} is not a folder"
+    if what := _lacking(folder, names):
         where = f", published at {settings.published}" if settings.published else ""
         raise InputError(f"{DATA_PARAMS}: {key}: {what}; put {', '.join(names)} into {folder}{where}")
+
+
+def _lacking(folder: Path, names: Sequence[str]) -> str | None:
+    """What is wrong if not all of these files are in a folder."""
+    missing = [name for name in names if not (folder / name).is_file()]
+    if not missing:
+        return None
+    return f"{folder / missing[0]}: no such file" if folder.is_dir() else f"{str(folder)!r} is not a folder"
 
 
 class FilesSettings(Section):
@@ -62,11 +71,27 @@ class FilesSettings(Section):
 
     def copies(self, source: Source) -> dict[Path, Path]:
         """The user's running text and questions, by the path of each file's copy."""
-        found = {}
-        for part in PARTS:
-            tokens, plain = text_path(Path(self.text), part), Path(self.text) / f"{part}.txt"
-            found[text_path(source.text, part)] = plain if plain.is_file() and not tokens.is_file() else tokens
+        folder = Path(self.text)
+        names = next(iter(text_kinds(folder)), TEXT_NAMES[0])
+        found = {text_path(source.text, part): folder / name for part, name in zip(PARTS, names, strict=True)}
         return found | {questions_path(source.squad, part): own for part, own in self.squad.paths.items()}
+
+
+def text_kinds(folder: Path) -> list[tuple[str, ...]]:
+    """Which of TEXT_NAMES a folder has files of."""
+    return [names for names in TEXT_NAMES if any((folder / name).exists() for name in names)]
+
+
+def check_text(settings: FilesSettings) -> None:
+    """Raise an InputError that says what to put where, unless the folder has all running text, in files of one kind."""
+    folder, key = Path(settings.text), f"{DATA_PARAMS}: files.text"
+    kinds = text_kinds(folder)
+    if len(kinds) > 1:
+        one, other = (next(name for name in names if (folder / name).exists()) for names in kinds)
+        raise InputError(f"{key}: {folder} has both {one} and {other}; expected files of one kind")
+    expected = kinds or TEXT_NAMES
+    if what := _lacking(folder, expected[0]):
+        raise InputError(f"{key}: {what}; put {' or '.join(map(', '.join, expected))} into {folder}")
 
 
 class FilesParams(SourceParams):

@@ -9,20 +9,19 @@ training data may be held out. There may be test files too. Findings are in the 
 
 from pathlib import Path
 
-from retrace.core.errors import InputError, exit_cleanly
+from retrace.core.errors import exit_cleanly
 from retrace.datasets.examples import SENTIMENTS, TaskData, read_sentences, write_task
 from retrace.datasets.source import new_source
 from retrace.datasets.splits import split_questions, split_rows
 from retrace.datasets.text import copied
-from retrace.files.settings import FilesParams, check_files
+from retrace.files.settings import FilesParams, check_files, check_text
 
 
 def main() -> None:
     params = FilesParams.read()
     settings = params.files
     text, sentences, questions = Path(settings.text), settings.sst2, settings.squad
-    if not text.is_dir():
-        raise InputError(f"data/params.yaml: files.text: {settings.text!r} is not a folder")
+    check_text(settings)
     check_files(sentences, "files.sst2")
     check_files(questions, "files.squad")
     read = (text, Path(sentences.folder), Path(questions.folder))

@@ -53,14 +53,15 @@ def test_right_files_are_checked_and_copied(files: Project) -> None:
     own, elsewhere = files.folder / "data/own", files.folder.parent / "another disk"
     (own / "text").rename(elsewhere)
     (own / "text").symlink_to(elsewhere)
-    (elsewhere / "wiki.train.tokens").unlink()
-    (elsewhere / "train.txt").write_text("One paragraph.\n\nAnother one.\n")
+    for part in ("train", "valid", "test"):
+        (elsewhere / f"wiki.{part}.tokens").unlink()
+        (elsewhere / f"{part}.txt").write_text(f"One paragraph.\n\nAnother one of {part}.\n")
     done = files.stage("sources.files")
+    assert "text: 1 of 2 documents of valid are in train too" in done.stdout
     assert "squad: 1 of 1 questions of dev are in train too" in done.stdout
     text, sst2 = (read_json(files.folder / name / "card.json") for name in ("data/text", "data/classification/sst2"))
     assert sst2["parts"]["train"] == {"examples": 2, "classes": {"negative": 1, "positive": 1}}
-    assert text["parts"]["train"] == {"documents": 2, "words": 4, "unknown_words": 0}
-    assert text["parts"]["valid"]["words"] == 7
+    assert text["parts"]["train"] == {"documents": 2, "words": 6, "unknown_words": 0}
 
 
 def test_train_is_split_where_there_is_no_dev(files: Project) -> None:
@@ -100,7 +101,11 @@ GONE = "'data/own/gone' is not a folder; put"
 @pytest.mark.parametrize(
     ("stage", "settings", "file", "content", "message"),
     [
-        ("sources.files", {}, "text/wiki.valid.tokens", None, "data/own/text/wiki.valid.tokens: no such file"),
+        ("sources.files", {}, "text/wiki.valid.tokens", None,
+         "data/params.yaml: files.text: data/own/text/wiki.valid.tokens: no such file; put wiki.train.tokens, "
+         "wiki.valid.tokens, wiki.test.tokens into data/own/text"),
+        ("sources.files", {}, "text/train.txt", b"Ada did it .\n", "data/params.yaml: files.text: data/own/text has "
+         "both wiki.train.tokens and train.txt; expected files of one kind"),
         ("sources.files", {}, "text/wiki.train.tokens", b"ok\n\xe9t\xe9\n",
          "data/own/text/wiki.train.tokens:2:1: byte 0xe9 is not UTF-8; save the file as UTF-8"),
         ("sources.files", {}, "squad/train-v2.0.json", MISPLACED,

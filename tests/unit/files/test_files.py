@@ -1,5 +1,6 @@
 """The user's own SST-2 and SQuAD: which files become which split."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,8 @@ from retrace.core.errors import InputError
 from retrace.core.paths import questions_path
 from retrace.datasets.examples import Example, read_sentences
 from retrace.datasets.source import Source
-from retrace.datasets.text import Table
-from retrace.files.settings import FilesSettings
+from retrace.datasets.text import PARTS, Table, text_path
+from retrace.files.settings import FilesSettings, check_text
 from retrace.hub.settings import HubSentences
 from stages.sources.hub import sentences_of
 
@@ -34,6 +35,46 @@ def test_every_named_file_is_copied_as_its_split(named: dict[str, Any], expected
     paths = {part: questions_path(source.squad, part) for part in ("train", "dev", "test")}
     parts = {part: found[path] for part, path in paths.items() if path in found}
     assert parts == {part: Path("data/own/squad") / name for part, name in expected.items()}
+
+
+TOKENS, PLAIN = "wiki.train.tokens, wiki.valid.tokens, wiki.test.tokens", "train.txt, valid.txt, test.txt"
+
+
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [
+        (("train.txt", "test.txt"), f"data/own/text/valid.txt: no such file; put {PLAIN} into data/own/text"),
+        (("wiki.test.tokens",), f"data/own/text/wiki.train.tokens: no such file; put {TOKENS} into data/own/text"),
+        ((), f"data/own/text/wiki.train.tokens: no such file; put {TOKENS} or {PLAIN} into data/own/text"),
+        (None, f"'data/own/text' is not a folder; put {TOKENS} or {PLAIN} into data/own/text"),
+        (("train.txt", "valid.txt", "test.txt", "wiki.valid.tokens"),
+         "data/own/text has both wiki.valid.tokens and train.txt; expected files of one kind"),
+    ],
+)  # fmt: skip
+def test_running_text_is_in_files_of_one_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: tuple[str, ...] | None, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings: Any = {"text": "data/own/text"} | TASKS
+    if there is not None:
+        Path("data/own/text").mkdir(parents=True)
+    for name in there or ():
+        Path("data/own/text", name).touch()
+    with pytest.raises(InputError, match=f"^{re.escape(f'data/params.yaml: files.text: {said}')}$"):
+        check_text(FilesSettings(**settings))
+
+
+def test_plain_text_is_copied_under_the_names_of_wikitext(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings: Any = {"text": "data/own/text"} | TASKS
+    Path("data/own/text").mkdir(parents=True)
+    for part in PARTS:
+        Path(f"data/own/text/{part}.txt").touch()
+    files = FilesSettings(**settings)
+    check_text(files)
+    source = Source.within(Path("to"))
+    copies = files.copies(source)
+    assert [copies[text_path(source.text, part)].name for part in PARTS] == PLAIN.split(", ")
 
 
 def test_a_test_set_without_labels_is_refused_in_one_line(tmp_path: Path) -> None:
