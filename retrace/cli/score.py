@@ -92,8 +92,10 @@ def classification(
     right, given = read_rows(gold), read_rows(predictions)
     if len(right) != len(given):
         raise InputError(f"{predictions}: {len(given)} rows, but {gold} has {len(right)}")
-    labels = [class_name(label_of(where, cells, label)) for where, cells in right]
-    predicted = [class_name(label_of(where, cells, prediction)) for where, cells in given]
+    labels = [class_name(label_of(where, cells, label, "; the column is set by --label")) for where, cells in right]
+    predicted = [
+        class_name(label_of(where, cells, prediction, "; the column is set by --prediction")) for where, cells in given
+    ]
     flags = _unknown_classes(labels, predicted, gold, predictions)
     classes, probabilities = class_order([*labels, *predicted]), None
     columns = {class_name(column) for _, cells in given for column in cells}

@@ -44,7 +44,7 @@ def parse_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) ->
 
     Raises InputError naming the table and row of what is wrong.
     """
-    rows = {part: list(_read_rows(table.records, settings)) for part, table in tables.items()}
+    rows = {part: list(_read_rows(table.records, settings, key)) for part, table in tables.items()}
     labels = {row.label for part in rows.values() for row in part}
     for label in settings.drop:
         if label not in labels:
@@ -64,12 +64,15 @@ def parse_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) ->
     return TaskData(classes, parts, sum(map(len, rows.values())) - sum(map(len, kept.values())), notes)
 
 
-def _read_rows(records: Records, settings: TaskSettings) -> Iterator[LabelledRow]:
+def _read_rows(records: Records, settings: TaskSettings, key: str) -> Iterator[LabelledRow]:
     columns = (settings.text,) if isinstance(settings.text, str) else settings.text
+    of_text, of_pair, of_label = (
+        f"; the column is set by {key}.{name} in {DATA_PARAMS}" for name in ("text", "pair", "label")
+    )
     for where, record in records:
-        text = " ".join(filter(None, (text_cell(where, record, column).strip() for column in columns)))
-        pair = None if settings.pair is None else text_cell(where, record, settings.pair).strip()
-        label = label_of(where, record, settings.label)
+        text = " ".join(filter(None, (text_cell(where, record, column, of_text).strip() for column in columns)))
+        pair = None if settings.pair is None else text_cell(where, record, settings.pair, of_pair).strip()
+        label = label_of(where, record, settings.label, of_label)
         if _WHOLE.fullmatch(label) and label not in (*(settings.classes or ()), *settings.drop):
             label = label.partition(".")[0]
         for column, value in (("text", text), (settings.pair, pair)):

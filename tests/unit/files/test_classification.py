@@ -133,6 +133,23 @@ def test_of_many_classes_the_first_are_named(tmp_path: Path) -> None:
         _read(tmp_path, "f.jsonl", rows, dev="dev.jsonl")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "settings", "place", "named"),
+    [
+        ("f.csv", "Text,label\n\na,1\n", {}, "f.csv:1: no column 'text'; the columns are: Text, label", "text"),
+        ("f.tsv", "text\ty\na\t1\n", {}, "f.tsv:1: no column 'label'; the columns are: text, y", "label"),
+        ("f.jsonl", '{"text": "a", "label": 1}\n{"text": "a", "label": 1, "b": "b"}\n', {"pair": "b"},
+         "f.jsonl:1: no column 'b'; the columns are: text, label", "pair"),
+    ],
+)  # fmt: skip
+def test_a_missing_column_is_that_of_the_header_and_its_setting_is_named(
+    tmp_path: Path, name: str, content: str, settings: dict[str, Any], place: str, named: str
+) -> None:
+    said = f"{place}; the column is set by classification.own.{named} in data/params.yaml"
+    with pytest.raises(InputError, match=f"{re.escape(said)}$"):
+        _read(tmp_path, name, content, **settings)
+
+
 def test_what_to_fetch_and_where_to_put_it_is_said(tmp_path: Path) -> None:
     folder, site = str(tmp_path / "own"), "https://example.org"
     settings = ClassificationSettings(folder=folder, train="a.xml", dev="b.xml", published=site)
