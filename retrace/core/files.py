@@ -117,10 +117,19 @@ def rounded(value: Any, digits: int = COMMITTED_DIGITS) -> Any:
     return float(f"{float(f'{value:.{STEADY_DIGITS}g}'):.{digits}g}") if isinstance(value, float) else value
 
 
+def file_fault(path: Path) -> str | None:
+    """Why nothing can be read from a path, such as that it is a folder's; None if it is a file's."""
+    if path.is_file():
+        return None
+    if path.is_dir():
+        return "it is a folder; expected a file"
+    return "it is not a regular file" if path.exists() else "no such file"
+
+
 def require_file(path: Path) -> None:
-    """Raise InputError if there is no such file."""
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
+    """Raise InputError if there is no such file, or something else is there."""
+    if fault := file_fault(path):
+        raise InputError(f"{path}: {fault}")
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -7,6 +7,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
+from retrace.core.files import file_fault
 from retrace.core.paths import OWN, questions_path
 from retrace.core.settings import DATA_PARAMS, Section, require
 from retrace.datasets.settings import SourceParams, SplitSettings, TaskParams, TaskSettings
@@ -56,10 +57,10 @@ def check_files(settings: TaskFiles, key: str) -> None:
 
 def _lacking(folder: Path, names: Sequence[str]) -> str | None:
     """What is wrong if not all of these files are in a folder."""
-    missing = [name for name in names if not (folder / name).is_file()]
-    if not missing:
-        return None
-    return f"{folder / missing[0]}: no such file" if folder.is_dir() else f"{str(folder)!r} is not a folder"
+    if not folder.is_dir():
+        return f"{str(folder)!r} is not a folder"
+    faults = ((folder / name, file_fault(folder / name)) for name in names)
+    return next((f"{path}: {fault}" for path, fault in faults if fault), None)
 
 
 class FilesSettings(Section):

@@ -19,6 +19,7 @@ from retrace.core.files import (
     parse_json,
     read_json,
     read_object,
+    require_file,
     rounded,
     size,
     write_json,
@@ -173,6 +174,16 @@ def test_lines_are_numbered_without_line_breaks_and_the_byte_order_mark(tmp_path
     assert list(numbered_lines(tmp_path / "a")) == [(1, "a"), (2, "\ufeffb "), (3, ""), (4, "c")]
     with pytest.raises(InputError, match=r"b: no such file$"):
         list(numbered_lines(tmp_path / "b"))
+
+
+def test_what_is_no_file_is_said_to_be_what_it_is(tmp_path: Path) -> None:
+    for path, said in (
+        (tmp_path, "it is a folder; expected a file"),
+        (Path("/dev/null"), "it is not a regular file"),
+        (tmp_path / "none", "no such file"),
+    ):
+        with pytest.raises(InputError, match=f"^{re.escape(f'{path}: {said}')}$"):
+            require_file(path)
 
 
 def test_sizes_are_in_binary_units() -> None:

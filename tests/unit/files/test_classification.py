@@ -159,6 +159,9 @@ def test_what_to_fetch_and_where_to_put_it_is_said(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
             check_files(settings, "classification.own")
         (tmp_path / "own").mkdir(exist_ok=True)
+    (tmp_path / "own/a.xml").mkdir()
+    with pytest.raises(InputError, match=re.escape(f"{folder}/a.xml: it is a folder; expected a file; {wanted}")):
+        check_files(settings, "classification.own")
 
 
 @pytest.mark.parametrize(
