@@ -25,12 +25,12 @@ LITTLE, FOLD = 1 << 30, 100  # bytes that any file may unpack to; how many times
 def read_records(path: Path, file_format: str | None = None) -> Records:
     """Read a file row by row; the format is that of its suffix unless `file_format` names it.
 
-    Raises InputError if the format is unknown or the file is missing, or naming the row that is malformed.
+    Raises InputError if the file is missing or the format is unknown, or naming the row that is malformed.
     """
+    require_file(path)
     name = path.suffix.removeprefix(".").lower() if file_format is None else file_format
     if name not in FORMATS:
         raise InputError(f"{path}: format {name!r} is not allowed; expected one of {', '.join(FORMATS)}")
-    require_file(path)
     return FORMATS[name](path)
 
 

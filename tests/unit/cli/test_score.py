@@ -213,6 +213,15 @@ def test_an_unknown_ending_is_told_the_known_ones() -> None:
     assert refused("score", "classification", "gold.txt", "gold.txt") == said
 
 
+@pytest.mark.parametrize(
+    ("name", "said"), [("none", "no such file"), ("none.txt", "no such file"), ("f", "it is a folder; expected a file")]
+)
+def test_a_file_that_is_not_there_is_not_asked_for_its_ending(name: str, said: str) -> None:
+    Path("gold.tsv").write_text(_column(1))
+    Path("f").mkdir()
+    assert refused("score", "classification", "gold.tsv", name) == f"error: {name}: {said}\n"
+
+
 def test_labels_and_probabilities_of_any_length_are_read() -> None:
     long = "9" * 5000
     assert _scores(_classes(_column(long, 1), _column(long, 1)))["accuracy"] == 1.0
