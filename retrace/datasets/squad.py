@@ -7,6 +7,8 @@ from typing import Any
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
 
+KINDS = {str: "text", int: "a whole number", list: "a list"}  # as messages call them
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -104,7 +106,9 @@ def _objects(where: str, holder: dict[str, Any], name: str) -> list[dict[str, An
 
 
 def _field(where: str, holder: dict[str, Any], name: str, kind: type) -> Any:
-    value = holder.get(name)
+    if name not in holder:
+        raise InputError(f"{where}no {name!r}; expected {KINDS[kind]}")
+    value = holder[name]
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise InputError(f"{where}no {name!r} of type {kind.__name__}")
+        raise InputError(f"{where}{name} {value!r:.40} is not allowed; expected {KINDS[kind]}")
     return value

@@ -55,26 +55,27 @@ def question_cases(draw: Random) -> Iterator[Case]:
     for holder, said, field, values in (  # what is said where the field of an object has one of the values
         (2, f"{name}: the answer {WORDS[chosen]!r} is not at character %r", "answer_start",
          (3, 5, -1, -4, 400, 10**30)),
-        (2, f"{name}: no 'answer_start' of type int", "answer_start", (4.0, "4", None, True, [4])),
+        (2, f"{name}: answer_start %r is not allowed; expected a whole number", "answer_start",
+         (4.0, "4", None, True, [4])),
         (2, empty, "text", ("", " ", "\u00a0")),
-        (2, f"{name}: no 'text' of type str", "text", (None,)),
+        (2, f"{name}: text %r is not allowed; expected text", "text", (None,)),
         (2, misplaced(4, title), "text", (title,)),
         (1, impossible, "is_impossible", ("false", 1, 0.0, [])),
         (1, f"{name}: is_impossible is true, but there are answers", "is_impossible", (True,)),
-        (1, f"{name}: no 'answers' of type list", "answers", (None, {}, "none", 3)),
+        (1, f"{name}: answers %r is not allowed; expected a list", "answers", (None, {}, "none", 3)),
         (1, f"{name}: 'answers' holds 'Ada'; expected objects", "answers", (["Ada"],)),
-        (1, f"{name}: no 'question' of type str", "question", (None,)),
-        (1, "article 1: no 'id' of type str", "id", (7, None, ["q"])),
-        (0, "article 1: no 'qas' of type list", "qas", (None, {}, "x")),
+        (1, f"{name}: question %r is not allowed; expected text", "question", (None,)),
+        (1, "article 1: id %r is not allowed; expected text", "id", (7, None, ["q"])),
+        (0, "article 1: qas %r is not allowed; expected a list", "qas", (None, {}, "x")),
         (0, "article 1: 'qas' holds [1]; expected objects", "qas", ([[1]],)),
-        (0, "article 1: no 'context' of type str", "context", (None, 5, ["a"])),
+        (0, "article 1: context %r is not allowed; expected text", "context", (None, 5, ["a"])),
     ):  # fmt: skip
         for value in values:
             line = said.replace("%r", repr(value))
             faults.append(refused("value", line, lambda *of, at=holder, new={field: value}: of[at].update(new)))
     faults += [
-        refused("missing column", f"{name}: no 'text' of type str", lambda p, q, a: a.pop("text")),
-        refused("missing column", f"{name}: no 'answers' of type list", lambda p, q, a: q.pop("answers")),
+        refused("missing column", f"{name}: no 'text'; expected text", lambda p, q, a: a.pop("text")),
+        refused("missing column", f"{name}: no 'answers'; expected a list", lambda p, q, a: q.pop("answers")),
         refused("value", misplaced(4), lambda p, q, a: p.update(context=f"\U0001f600{p['context']}")),
         refused("value", f"{misplaced(6)}, but at that byte; offsets count",
                 lambda p, q, a: (p.update(context="Th\u20ac" + p["context"][3:]), a.update(answer_start=6))),
@@ -88,8 +89,8 @@ def question_cases(draw: Random) -> Iterator[Case]:
         *((top, None, "not SQuAD: the top level has no list called 'data'")
           for top in ("[]", "null", '{"data": {}}', '{"data": "x"}')),
         ('{"data":\n[5]}', None, "'data' holds 5; expected objects"),
-        ('{"data":\n[{}]}', None, "article 1: no 'paragraphs' of type list"),
-        ('{"data":\n[{"paragraphs": {}}]}', None, "article 1: no 'paragraphs' of type list"),
+        ('{"data":\n[{}]}', None, "article 1: no 'paragraphs'; expected a list"),
+        ('{"data":\n[{"paragraphs": {}}]}', None, "article 1: paragraphs {} is not allowed; expected a list"),
         ('{"data":\n[{"paragraphs": [""]}]}', None, "article 1: 'paragraphs' holds ''; expected objects"),
         ('{"data":\n[{"title": 5, "paragraphs": []}]}', None, "article 1: title 5 is not allowed; expected text"),
         ('{"data": [{"title": "a\\ud800"}]}', "1", "'\\ud800' is an unpaired surrogate"),
