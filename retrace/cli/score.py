@@ -51,7 +51,7 @@ def squad(
 ) -> None:
     """Score answers to SQuAD's questions as the official v2.0 script does; --na-prob gives the best_ figures too."""
     questions = read_questions(dataset)
-    answers = _by_id(predictions, dict[str, str], "answer texts")
+    answers = _by_id(predictions, str, "a text")
     scored = [question for question in questions if question.id in answers]
     if not scored:
         raise InputError(f"{predictions}: no prediction for any question of {dataset}")
@@ -69,7 +69,7 @@ def squad(
         flags["unknown"] = f"{count} predictions have an unknown question id, the first of them {unknown[0]}"
     no_answer = None
     if na_prob:
-        no_answer = _by_id(na_prob, dict[str, FiniteFloat], "numbers")
+        no_answer = _by_id(na_prob, FiniteFloat, "a number")
         if absent := [question.id for question in scored if question.id not in no_answer]:
             raise InputError(f"{na_prob}: no number for question {absent[0]}, which has a prediction")
         # In the order of that file, by which the official script breaks ties.
@@ -190,7 +190,15 @@ def _print(metrics: Sequence[str], outcome: Answered | Classified, flags: Flags,
 
 
 def _by_id(path: Path, kind: Any, called: str) -> dict[str, Any]:
+    """The values in a file by question id.
+
+    Raises InputError naming the first question whose value is not of this kind.
+    """
     try:
-        return TypeAdapter(kind).validate_python(read_json(path), strict=True)
-    except ValidationError:
-        raise InputError(f"{path}: expected one object of question ids and {called}") from None
+        return TypeAdapter(dict[str, kind]).validate_python(read_json(path), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        if not first["loc"]:
+            raise InputError(f"{path}: expected one object of question ids, each with {called}") from None
+        said = f"{first['input']!r:.40} is not allowed; expected {called}"
+        raise InputError(f"{path}: question {first['loc'][0]}: {said}") from None

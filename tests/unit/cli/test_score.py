@@ -95,13 +95,14 @@ def test_predictions_of_no_question_are_said() -> None:
 
 
 WRONG_ANSWERS = [
-    (["a"], None, "predictions.json: expected one object of question ids and answer texts"),
-    ({"a": 3}, None, "predictions.json: expected one object of question ids and answer texts"),
+    (["a"], None, "predictions.json: expected one object of question ids, each with a text\n"),
+    ({"a": "x", "b": 3}, None, "predictions.json: question b: 3 is not allowed; expected a text\n"),
     ({"z": "x"}, None, "predictions.json: no prediction for any question"),
     (WHOLE, {"a": 0.5}, "na_prob.json: no number for question b, which has a prediction"),
-    (WHOLE, {"a": "0.5", "b": 1}, "na_prob.json: expected one object of question ids and numbers"),
+    (WHOLE, {"a": "0.5", "b": 1}, "na_prob.json: question a: '0.5' is not allowed; expected a number\n"),
     (WHOLE, {"a": float("nan"), "b": 1}, "na_prob.json:1: not json: NaN is not a number"),
-    (WHOLE, {"a": True, "b": False}, "na_prob.json: expected one object of question ids and numbers"),
+    (WHOLE, {"a": True, "b": False}, "na_prob.json: question a: True is not allowed; expected a number\n"),
+    (WHOLE, [0.5], "na_prob.json: expected one object of question ids, each with a number\n"),
 ]
 
 
