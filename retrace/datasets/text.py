@@ -15,7 +15,10 @@ from retrace.core.files import numbered_lines
 
 PARTS = ("train", "valid", "test")
 csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # the default of 128 KiB is too small for a document
-_LONE_RETURN = "new-line character seen in unquoted field"  # as csv says it
+_FAULTS = {  # by how csv's messages begin
+    "new-line character seen in unquoted field": "a carriage return without a line feed",
+    "unexpected end of data": "a quote in it is never closed",
+}
 _TITLE = re.compile(r"^ = (?!= ).+ = ?$")  # of an article; headings of its sections have two equals signs or more
 
 Records = Iterable[tuple[str, Mapping[str, Any]]]  # rows: where each stands, for messages, and its cells by column
@@ -65,7 +68,7 @@ def read_table(path: Path, delimiter: Literal["\t", ","] = "\t") -> Iterator[tup
                 yield where, TableRow(first, zip(header, cells, strict=True))
             where = f"{path}:{reader.line_num + 1}"  # where the next row starts, as quoted cells may span several lines
     except csv.Error as error:
-        said = "a carriage return without a line feed" if str(error).startswith(_LONE_RETURN) else error
+        said = next((words for begins, words in _FAULTS.items() if str(error).startswith(begins)), error)
         raise InputError(f"{where}: not a row: {said}") from None
 
 
