@@ -122,9 +122,9 @@ def question_cases(draw: Random) -> Iterator[Case]:
     beside = {"dev.json": json.dumps(HELD_OUT).encode()}
     yield from cases_of("SQuAD", "train.json", _read_questions, faults, beside)
     for fault, change, said in (
-        ("white space", lambda p, q, a: a.update(text=f" {a['text']} ", answer_start=3), "1 answers of train begin or"),
-        ("empty text", lambda p, q, a: q.update(question=" "), "1 questions of train have no text"),
-        ("empty text", lambda p, q, a: (p.update(context=""), q.update(answers=[])), "1 questions of train are on an"),
+        ("white space", lambda p, q, a: a.update(text=f" {a['text']} ", answer_start=3), "1 answer of train begins or"),
+        ("empty text", lambda p, q, a: q.update(question=" "), "1 question of train has no text"),
+        ("empty text", lambda p, q, a: (p.update(context=""), q.update(answers=[])), "1 question of train is on an"),
     ):
         yield Case("SQuAD", fault, "train.json", written(change), _read_questions, count, said, beside)
 
