@@ -51,7 +51,7 @@ def squad(
 ) -> None:
     """Score answers to SQuAD's questions as the official v2.0 script does; --na-prob gives the best_ figures too."""
     questions = read_questions(dataset)
-    answers = _by_id(predictions, str, "a text")
+    answers = _by_id(predictions, dict[str, str], "a text")
     scored = [question for question in questions if question.id in answers]
     if not scored:
         raise InputError(f"{predictions}: no prediction for any question of {dataset}")
@@ -69,7 +69,7 @@ def squad(
         flags["unknown"] = f"{count} predictions have an unknown question id, the first of them {unknown[0]}"
     no_answer = None
     if na_prob:
-        no_answer = _by_id(na_prob, FiniteFloat, "a number")
+        no_answer = _by_id(na_prob, dict[str, FiniteFloat], "a number")
         if absent := [question.id for question in scored if question.id not in no_answer]:
             raise InputError(f"{na_prob}: no number for question {absent[0]}, which has a prediction")
         # In the order of that file, by which the official script breaks ties.
@@ -195,7 +195,7 @@ def _by_id(path: Path, kind: Any, called: str) -> dict[str, Any]:
     Raises InputError naming the first question whose value is not of this kind.
     """
     try:
-        return TypeAdapter(dict[str, kind]).validate_python(read_json(path), strict=True)
+        return TypeAdapter(kind).validate_python(read_json(path), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         if not first["loc"]:

@@ -33,17 +33,7 @@ class Table:
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of each column that holds them by number
 
 
-class TableRow(dict[str, str]):
-    """The cells of a row by column, and the place of the header, which is where a column is missing."""
-
-    __slots__ = ("header",)
-
-    def __init__(self, header: str, cells: Iterable[tuple[str, str]]) -> None:
-        super().__init__(cells)
-        self.header = header
-
-
-def read_table(path: Path, delimiter: Literal["\t", ","] = "\t") -> Iterator[tuple[str, TableRow]]:
+def read_table(path: Path, delimiter: Literal["\t", ","] = "\t") -> Iterator[tuple[str, dict[str, str]]]:
     """Read a table row by row: the file and line of each row, and its cells by column.
 
     Between tabs quotes are text, as in GLUE; between commas cells may be quoted, as in RFC 4180. The header names the
@@ -54,7 +44,7 @@ def read_table(path: Path, delimiter: Literal["\t", ","] = "\t") -> Iterator[tup
     quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
     reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
     header: list[str] = []
-    where = first = f"{path}:1"
+    where = f"{path}:1"
     try:
         for cells in reader:
             if not header:
@@ -65,7 +55,7 @@ def read_table(path: Path, delimiter: Literal["\t", ","] = "\t") -> Iterator[tup
             elif cells:
                 if len(cells) != len(header):
                     raise InputError(f"{where}: {len(cells)} columns where the header has {len(header)}")
-                yield where, TableRow(first, zip(header, cells, strict=True))
+                yield where, dict(zip(header, cells, strict=True))
             where = f"{path}:{reader.line_num + 1}"  # where the next row starts, as quoted cells may span several lines
     except csv.Error as error:
         said = next((words for begins, words in _FAULTS.items() if str(error).startswith(begins)), error)
@@ -75,7 +65,6 @@ def read_table(path: Path, delimiter: Literal["\t", ","] = "\t") -> Iterator[tup
 def cell(where: str, cells: Mapping[str, Any], column: str, hint: str = "") -> Any:
     """A row's value in a column; raises InputError, ending in `hint`, where there is no such column."""
     if column not in cells:
-        where = cells.header if isinstance(cells, TableRow) else where
         raise InputError(f"{where}: no column {column!r}; the columns are: {', '.join(cells)}{hint}")
     return cells[column]
 

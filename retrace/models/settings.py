@@ -83,9 +83,7 @@ def check_family(family: str, settings: ModelSettings) -> None:
     for setting in ("kv_heads", "rope_theta"):
         value = getattr(settings, setting)
         if value is not None and setting not in options:
-            raise InputError(
-                f"{PARAMS}: model.{setting}: {value:g} is not allowed with family: {family}; expected null"
-            )
+            raise InputError(f"{PARAMS}: model.{setting}: {value} is not allowed with family: {family}; expected null")
     width = settings.hidden_size // settings.heads
     if "rope_theta" in options and width % 2:
         allowed = f"rotary positions need heads of an even width, not of {width}"

@@ -95,8 +95,8 @@ def table_faults(draw: Random, delimiter: str, column: str, empty: str) -> Itera
     def cells(*changed: str) -> bytes:
         return table(delimiter.join(changed))
 
-    text, label, no_label = texts[row], labels[row], ":1: no column 'label'"
-    no_text, no_row = f":1: no column '{column}'", f": {empty}"
+    text, label, no_label = texts[row], labels[row], ":2: no column 'label'"
+    no_text, no_row = f":2: no column '{column}'", f": {empty}"
     yield from line_faults(draw, table().decode().splitlines(), count)
     yield from (
         ("line ends", table().replace(b"\n", b"\r"), ":1: not a row: a carriage return"),

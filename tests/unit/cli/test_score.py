@@ -135,7 +135,7 @@ WRONG_CLASSES = [
     ("label,0,1,sure\n1,0.5,0.5,1\n0,0.5,0.3,1\n", "given.csv:3: expected probabilities in 0, 1; they sum to 0.8"),
     ("label,0,1,1.0\n1,.5,.25,.25\n0,.5,.25,.25\n", "given.csv:2: two columns are called 1"),
     ("label\n", "given.csv: it contains no row"),
-    ("Label\n1\n0\n", "given.csv:1: no column 'label'; the columns are: Label; the column is set by --prediction\n"),
+    ("Label\n1\n0\n", "given.csv:2: no column 'label'; the columns are: Label; the column is set by --prediction\n"),
 ]
 
 

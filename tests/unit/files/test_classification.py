@@ -136,13 +136,13 @@ def test_of_many_classes_the_first_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "settings", "place", "named"),
     [
-        ("f.csv", "Text,label\n\na,1\n", {}, "f.csv:1: no column 'text'; the columns are: Text, label", "text"),
-        ("f.tsv", "text\ty\na\t1\n", {}, "f.tsv:1: no column 'label'; the columns are: text, y", "label"),
+        ("f.csv", "Text,label\n\na,1\n", {}, "f.csv:3: no column 'text'; the columns are: Text, label", "text"),
+        ("f.tsv", "text\ty\na\t1\n", {}, "f.tsv:2: no column 'label'; the columns are: text, y", "label"),
         ("f.jsonl", '{"text": "a", "label": 1}\n{"text": "a", "label": 1, "b": "b"}\n', {"pair": "b"},
          "f.jsonl:1: no column 'b'; the columns are: text, label", "pair"),
     ],
 )  # fmt: skip
-def test_a_missing_column_is_that_of_the_header_and_its_setting_is_named(
+def test_the_setting_that_names_a_missing_column_is_named(
     tmp_path: Path, name: str, content: str, settings: dict[str, Any], place: str, named: str
 ) -> None:
     said = f"{place}; the column is set by classification.own.{named} in data/params.yaml"
