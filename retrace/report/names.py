@@ -1,5 +1,6 @@
 """What readers call tasks, methods, baselines and figures, and how figures are printed."""
 
+import math
 from collections.abc import Iterable, Sequence
 
 from retrace.core.paths import task_and_part
@@ -109,6 +110,15 @@ def p_text(p: float | None) -> str:
     if p is not None and p < 0.0001:
         return "<0.0001"
     return f"<{ALPHA}" if p is not None and p < ALPHA == round(p, 4) else figure_text(p, 4)
+
+
+def never_answers(figures: Figures, best: str) -> bool:
+    """Whether the `best` score is that of no answers at all, for which SQuAD's script gives 0 as the threshold.
+
+    Thresholds here are of differences, among which 0 is one like any other.
+    """
+    nothing = 100 * figures.get("NoAns_total", 0) / figures["total"]
+    return figures[f"{best}_thresh"] == 0 and math.isclose(figures[best], nothing, rel_tol=1e-9)
 
 
 def score_rows(names: Iterable[str], legend: Legend, columns: Sequence[Scores]) -> list[tuple[str, ...]]:

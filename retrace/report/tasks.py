@@ -23,6 +23,7 @@ from retrace.report.names import (
     digits_of,
     listed,
     method_name,
+    never_answers,
     p_text,
     score_rows,
     shown,
@@ -209,7 +210,8 @@ def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]
     if not all(task.headline in of for of in columns.values()):
         return []
     curves = {method: list(zip(of["threshold"], of[task.headline], strict=True)) for method, of in columns.items()}
-    best = {method: max(curve, key=lambda point: point[1]) for method, curve in curves.items()}
+    best = {method: _best_point(task, method, curve) for method, curve in curves.items()}
+    curves = {method: sorted({*curve, best[method]}) for method, curve in curves.items()}
     ends = np.quantile([x for curve in curves.values() for x, _ in curve], (0.05, 0.95))
     low, high = min(-1.0, math.floor(ends[0])), max(1.0, math.ceil(ends[1]))
     steps = svg.ticks(0, max(y for _, y in best.values()))
@@ -222,7 +224,8 @@ def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]
         drawn = [svg.grid(axes, across, _every_other(steps)), svg.upright(axes, 0), svg.line(axes, inside)]
         drawn += [svg.dot(axes, *best[method], "hollow", 4), svg.tips(axes, texts)]
         x, y = (figure_text(at, 1) for at in best[method])
-        return drawn, f"at best {y} at threshold {x}"
+        where = "without any answer" if best[method][0] == curves[method][0][0] else f"at threshold {x}"
+        return drawn, f"at best {y} {where}"
 
     note = (
         f"{capital(task.legend.name)} by the threshold: the method abstains where the score of “no answer” is above "
@@ -231,6 +234,15 @@ def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]
     )
     note += _of_seeds(task, ", one for all seeds; under “Every score” each seed has its own") + "."
     return [_row(task, "threshold", "When to answer", note, draw, lambda of: figure_text(best[of][1], 1))]
+
+
+def _best_point(task: Task, method: str, curve: Curve) -> tuple[float, float]:
+    """The best threshold and its score: of one seed those under “Every score”, which may lie between the points."""
+    of, name = task.details.methods[method], f"best_{task.headline}"
+    if len(of.seeds) == 1 and name in of.figures:
+        at = curve[0][0] if never_answers(of.figures, name) else of.figures[f"{name}_thresh"]
+        return at, of.figures[name]
+    return max(curve, key=lambda point: point[1])
 
 
 def groups(task: Task, kind: str) -> list[Panels]:

@@ -191,7 +191,7 @@ def test_the_best_threshold_is_marked_where_every_method_may_abstain() -> None:
     (row,) = thresholds(task, found)
     assert [(panel.value, panel.label) for panel in row.panels] == [
         ("71.3", "Full: at best 71.3 at threshold 3.0"),
-        ("55.5", "Scratch: at best 55.5 at threshold −2.0"),
+        ("55.5", "Scratch: at best 55.5 without any answer"),
     ]
     assert "F1 by the threshold" in row.note
     assert "optimistic" in row.note
@@ -203,6 +203,30 @@ def test_the_best_threshold_is_marked_where_every_method_may_abstain() -> None:
     drawn = "".join(row.panels[0].drawn)
     assert ">38</text>" in drawn, "0 to 38: one threshold far away does not stretch the axis"
     assert "1,000,000" not in drawn
+
+
+@pytest.mark.parametrize(
+    ("best", "threshold", "seeds", "said"),
+    [
+        (61.2, 1.5, 1, "at best 61.2 at threshold 1.5"),  # between the points of the curve
+        (40.0, 0.0, 1, "at best 40.0 without any answer"),  # 0 in SQuAD's script
+        (60.0, 0.0, 1, "at best 60.0 at threshold 0.0"),
+        (61.2, 1.5, 2, "at best 60.0 at threshold 0.0"),  # one threshold for both seeds
+    ],
+)
+def test_the_best_score_of_one_seed_is_the_same_in_the_plot_and_in_the_table(
+    best: float, threshold: float, seeds: int, said: str
+) -> None:
+    curve = {"threshold": [-2.0, 0.0, 3.0], "f1": [40.0, min(best, 60.0), 50.0], "exact_match": [0.0, 0.0, 0.0]}
+    figures = {"f1": 60.0, "best_f1": best, "best_f1_thresh": threshold, "total": 10, "NoAns_total": 4}
+    found = AnswerBreakdown(answered=6.0, answerable=6, questions=10, threshold_curve=curve)
+    seed = {"epoch": 1, "figures": figures, "intervals": {}, "before": {}}
+    method = method_of(figures, {str(number): seed for number in range(seeds)}, {}, {})
+    of = {"headlines": ["f1"], "legend": {"f1": Figure("percentage", "higher", "F1")}, "comparisons": [],
+          "baselines": {}, "methods": {"full": method}}  # fmt: skip
+    task = Task("squad", "question_answering", Details.from_json({"squad": of}).tasks["squad"], {"full": 0})
+    (row,) = thresholds(task, {"full": found})
+    assert row.panels[0].label == f"Full: {said}"
 
 
 def test_an_f1_of_exactly_half_counts_as_right_in_spite_of_rounding() -> None:
