@@ -13,7 +13,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from retrace.core.paths import on_test, task_and_part
-from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown
+from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, Figures
 from retrace.report import svg
 from retrace.report.blocks import Fold, Form, Panel, Panels, Section, Table, figure_text
 from retrace.report.names import (
@@ -377,15 +377,27 @@ def _scores(task: Task) -> Fold:
     header = ["score", "unit", *map(baseline_name, task.details.baselines)]
     columns: list[Scores] = [(of.figures, of.intervals, {}) for of in task.details.baselines.values()]
     for method, of in methods.items():
-        before = pd.DataFrame([seed.before for seed in of.seeds.values()]).mean().to_dict()
+        began, ended = ([seed.before for seed in of.seeds.values()], [seed.figures for seed in of.seeds.values()])
+        before = pd.DataFrame(began).mean().to_dict()
         header += [f"{method_name(method)}, before", method_name(method)]
-        columns += [(before, {}, {}), (of.figures, of.intervals, of.std)]
+        columns.append((_without_mixed_thresholds(before, began), {}, {}))
+        columns.append((_without_mixed_thresholds(of.figures, ended), of.intervals, of.std))
     note = "In brackets: 95% intervals. After ±: the seeds’ standard deviation. Before: the model before fine-tuning."
     epochs = {method: ", ".join(str(seed.epoch) for seed in of.seeds.values()) for method, of in methods.items()}
     kept = "; ".join(f"{method_name(method)} {of}" for method, of in epochs.items())
     notes = [f"{name}: {said}." for name, said in task.details.notes.items()]
     table = Table(header, score_rows(names, legend, columns), label=f"Scores {task.name}")
     return Fold("Every score", f"{len(names)} of them", [note, table, f"Epochs kept, by seed: {kept}.", *notes])
+
+
+def _without_mixed_thresholds(means: Figures, seeds: Sequence[Figures]) -> Figures:
+    """Means over seeds, without those of thresholds that some of the seeds lack, as no answers at all score best."""
+
+    def is_mixed(name: str) -> bool:
+        best = name.removesuffix("_thresh")
+        return best != name and len({never_answers(of, best) for of in seeds}) > 1
+
+    return {name: value for name, value in means.items() if not is_mixed(name)}
 
 
 def _classes(task: Task) -> Fold:

@@ -229,6 +229,26 @@ def test_the_best_score_of_one_seed_is_the_same_in_the_plot_and_in_the_table(
     assert row.panels[0].label == f"Full: {said}"
 
 
+@pytest.mark.parametrize(
+    ("thresholds", "best", "said"),
+    [([0.0, 0.0], 40.0, "never answers"), ([0.0, 1.0], 45.0, "–"), ([0.0, 1.0], 50.0, "0.5000 ± 0.7000")],
+)
+def test_the_threshold_above_which_nothing_is_answered_is_not_0(
+    thresholds: list[float], best: float, said: str
+) -> None:
+    """4 of 10 questions have no answer, so 40 is the score of none. Two seeds, of which the second has 50 at 1."""
+    name, counts = "best_f1_thresh", {"total": 10, "NoAns_total": 4}
+    scores = [2 * best - 50 if thresholds[1] else best, 50.0 if thresholds[1] else best]
+    seeds = {str(n): {"epoch": 1, "before": {}, "intervals": {}, "figures": counts | {"best_f1": scores[n], name: at}}
+             for n, at in enumerate(thresholds)}  # fmt: skip
+    means = counts | {"best_f1": best, name: sum(thresholds) / 2}
+    method = method_of(means, seeds, {}, {name: 0.7})
+    legend = {name: Figure("score", "neither", "threshold"), "best_f1": Figure("percentage", "higher", "F1")}
+    of = {"headlines": ["best_f1"], "legend": legend, "comparisons": [], "baselines": {}, "methods": {"full": method}}
+    task = Task("squad", "question_answering", Details.from_json({"squad": of}).tasks["squad"], {"full": 0})
+    assert f"| threshold |  | – | {said} |" in as_markdown("T", [task_section(task, ["squad"])])
+
+
 def test_an_f1_of_exactly_half_counts_as_right_in_spite_of_rounding() -> None:
     """6 of 11 words are among the 13 right ones: 2 × 6 / (11 + 13)."""
     said = "r1 r2 r3 r4 r5 r6 w1 w2 w3 w4 w5"
