@@ -33,9 +33,9 @@ from retrace.report.page import fill_markdown
 from retrace.report.pretraining import INTERVALS, perplexity_table
 from retrace.report.results import judged, most_seeds, read_tasks, seconds_of, shares_of
 from retrace.report.runs import counts_table, read_runs, settings_table
-from retrace.report.summary import reading, summary_table, verdict
+from retrace.report.summary import LANGUAGE_MODELS, TEXTS, TITLES, Found, reading, summary_table, verdict
 from retrace.results.grid import RUNS, Cell, Grid
-from retrace.statistics.scales import Flags
+from retrace.statistics.scales import Flags, Shortfall
 from retrace.tasks.question_answering.settings import AnswerSettings
 
 FOLDER = Path(__file__).parent
@@ -155,7 +155,14 @@ class Trained:
     @property
     def flag_lines(self) -> list[str]:
         """These flags with their evidence, a line for each."""
-        return [f"{name.replace('_', ' ')}: {evidence}" for name, evidence in self.flags.items()]
+        return [self._line(*flag) for flag in self.flags.items()]
+
+    def _line(self, name: str, evidence: str | Shortfall) -> str:
+        flag, _, part = name.partition(" on ")
+        legend = LANGUAGE_MODELS if self.cell is None else self.scored[0][0].legend
+        of = Found("", "", "", flag, evidence, legend)
+        where = f" on {TEXTS[part]} text" if self.cell is None else f" on {part}" if part else ""
+        return f"{of.title}{'' if flag in TITLES else where}: {of.said}"
 
     @property
     def origins(self) -> list[Origin]:

@@ -141,16 +141,17 @@ class Task:
         """Whether a method is the best or ties with it."""
         return method == self.methods[0] or self.is_tie(method)
 
-    def against(self, method: str, baseline: str) -> Literal["above", "not above", "uncertain"]:
+    def against(self, method: str, baseline: str) -> Literal["above", "below", "not above", "uncertain"]:
         """Whether a method is above a baseline on the same examples.
 
-        Above: the whole 95% interval of the difference is. Not above: not even the score is. Uncertain: the score is,
-        but not the interval.
+        Above or below: the whole 95% interval of the difference is. Not above: not even the score is. Uncertain: the
+        score is, but not the interval.
         """
-        details = self.details.methods[method]
-        ends = details.ahead.get(baseline)
-        if ends is not None and (ends["low"] > 0 if self.sign > 0 else ends["high"] < 0):
-            return "above"
+        ends = self.details.methods[method].ahead.get(baseline)
+        if ends is not None:
+            low, high = sorted(self.sign * end for end in (ends["low"], ends["high"]))
+            if low > 0 or high < 0:
+                return "above" if low > 0 else "below"
         ahead = self.sign * (self.score(method).value - self.baseline(baseline).value)
         return "not above" if ahead <= 0 else "uncertain"
 

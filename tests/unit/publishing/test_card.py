@@ -23,7 +23,7 @@ from retrace.publishing.load import read_tuning
 from retrace.report.blocks import Cell as TableCell
 from retrace.report.blocks import Table
 from retrace.results.grid import RUNS, Cell
-from retrace.statistics.scales import CURVES, Comparison, Figure
+from retrace.statistics.scales import CURVES, Comparison, Figure, Shortfall
 from retrace.tasks.question_answering.settings import AnswerSettings
 from tests.study import RUN, method_of
 from tests.toy import copy_settings
@@ -224,6 +224,23 @@ def test_flags_of_the_pretrained_model_name_their_split(params) -> None:
     write_json(MEASURED, {"valid": valid, "test": {"beats_unigram": True, "flags": {}}})
     pretrained = Trained(None, params)
     assert pretrained.learned_nothing == pretrained.flags == {"not_above_unigram on valid": "x"}
+    assert pretrained.flag_lines == ["not above a unigram model on validation text: x"]
+
+
+def test_flags_are_said_as_in_the_report_with_the_split_that_they_are_of(params) -> None:
+    worse = Shortfall("accuracy", 0.5, "tfidf", 0.75, -0.375, -0.125)
+    method = _method(0.5)
+    method["seeds"]["1"]["flags"] = {"not_above_tfidf": asdict(worse)}
+    task = UNJUDGED | {"legend": {"accuracy": asdict(LEGEND["accuracy"])}, "methods": {"full": method}}
+    shared = {name: {"flags": {f"{name}_in_training": "2 of 30"}} for name in ("dev", "test")}
+    write_json(DETAILS, {"sst2": task | shared["dev"], "sst2-test": task | shared["test"]})
+    said = "accuracy 50.0, tf-idf 75.0; difference −25.0 (95% interval −37.5 to −12.5)"
+    assert Trained(FULL, params).flag_lines == [
+        f"worse than tf-idf: {said}",
+        f"worse than tf-idf on validation: {said}",
+        "test examples in the training data: 2 of 30",
+        "validation examples in the training data: 2 of 30",
+    ]
 
 
 def test_what_was_not_scored_is_an_input_error(params) -> None:

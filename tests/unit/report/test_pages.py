@@ -12,7 +12,7 @@ import pytest
 from retrace.core.files import write_json
 from retrace.evaluation.metrics.squad_v2 import compare
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, Details, MethodDetails
-from retrace.perplexity.measures import PerplexityReport
+from retrace.perplexity.measures import LIKELIHOOD, PerplexityReport
 from retrace.report import summary, svg
 from retrace.report.blocks import Panels, Section, Table
 from retrace.report.browser import Opinion, Predictions, _packed, _printed
@@ -138,8 +138,8 @@ def test_flags_become_warnings_with_their_evidence() -> None:
     })}), None)  # fmt: skip
     assert summary.flag_lines(found) == [
         "sst2 full 1: one class only: all 20 are called good",
-        "sst2 full: below: accuracy 0.8, scratch 0.75; difference 0.05 (95% interval -0.0125 to 0.113)",
-        "sst2 data: dev in training: 2 of 20",
+        "sst2 full: below: accuracy 80.0, Scratch 75.0; difference +5.0 (95% interval −1.2 to +11.2)",
+        "sst2: validation examples in the training data: 2 of 20",
     ]
     assert summary.flag_warnings(found) == {
         "One class only: Full on reviews": [
@@ -148,9 +148,45 @@ def test_flags_become_warnings_with_their_evidence() -> None:
         "Below: Full on reviews": [
             "Reviews, Full: accuracy 80.0, Scratch 75.0; difference +5.0 (95% interval −1.2 to +11.2)."
         ],
-        "Dev in training: the data on reviews": [
-            summary.MEANINGS["dev_in_training"], "Reviews, the data: 2 of 20."
+        "Validation examples in the training data: reviews": [
+            summary.MEANINGS["dev_in_training"], "Reviews: 2 of 20."
         ],
+    }  # fmt: skip
+
+
+def test_what_is_worse_by_the_whole_interval_is_not_merely_called_not_better() -> None:
+    """Two seeds, of which one is worse; a loss is worse where it is higher."""
+    worse = Shortfall("accuracy", 0.5, "tfidf", 0.7, -0.3, -0.1)
+    unclear = Shortfall("accuracy", 0.69, "tfidf", 0.7, -0.11, 0.09)
+    seeds = {str(seed): METHOD.seeds["1"].model_copy(update={"flags": {"not_above_tfidf": short}})
+             for seed, short in enumerate((worse, unclear), 1)}  # fmt: skip
+    details = DETAILS.model_copy(update={"methods": {"full": METHOD.model_copy(update={"seeds": seeds})}})
+    found = summary.found_flags(Details(tasks={"sst2": details}), None)
+    warnings = summary.flag_warnings(found)
+    assert {title: lines[0] for title, lines in warnings.items()} == {
+        "Worse than tf-idf: Full on reviews": "Worse than a bag of words (tf-idf), which ignores word order.",
+        "Not above tf-idf: Full on reviews": "Not shown to be better than a bag of words (tf-idf), which ignores word "
+        "order.",
+    }
+    assert [line.split(": ")[1] for line in summary.flag_lines(found)] == ["worse than tf-idf", "not above tf-idf"]
+    lower = {"accuracy": Figure("loss", "lower")}
+    assert [of._replace(legend=lower).is_worse for of in found] == [False, False]
+    higher_loss = replace(worse, low=0.1, high=0.3)
+    assert found[0]._replace(evidence=higher_loss, legend=lower).is_worse
+
+
+def test_a_language_model_that_does_not_beat_word_frequencies_is_compared_by_perplexity() -> None:
+    short = Shortfall(LIKELIHOOD, -math.log(400), "unigram", -math.log(200), -math.log(2.5), -math.log(1.6))
+    report = PerplexityReport.from_json(
+        {"valid": {"masked": UNITS, "unigram": UNITS, "beats_unigram": False, "flags": {"not_above_unigram": short}}}
+    )
+    found = summary.perplexity_flags(report)
+    said = "perplexity per token 400.0, a unigram model’s 200.0; 2.00 times as high (95% interval 1.60 to 2.50)"
+    assert summary.flag_lines(found) == [f"language model, validation text: worse than a unigram model: {said}"]
+    assert summary.flag_warnings(found) == {
+        "Worse than a unigram model: the language model on validation text": [
+            "Worse than a model that knows only how frequent each token is.", f"Validation text: {said}."
+        ]
     }  # fmt: skip
 
 
@@ -353,7 +389,7 @@ def test_a_perplexity_that_is_absent_or_huge_is_shown_as_such() -> None:
 
 def test_a_model_no_better_than_word_frequencies_is_a_warning_with_its_evidence() -> None:
     page = _perplexity_page({}, flags={"not_above_unigram": "a likelihood"})
-    assert "Warning: valid language model: not above unigram: a likelihood." in page
+    assert "Warning: language model, validation text: not above a unigram model: a likelihood." in page
 
 
 PLACES = {"full": 0, "scratch": 1, "lora": 2, "adapter": 3}
@@ -425,11 +461,12 @@ def test_the_better_of_the_cheap_methods_stands_against_full_fine_tuning() -> No
 
 
 def test_who_is_not_above_a_baseline_is_named() -> None:
-    weak = _compared({"full": 0.9, "scratch": 0.49, "lora": 0.48, "adapter": 0.4})
-    said = "Scratch and LoRA on reviews (tf-idf); Adapter on reviews (majority class and tf-idf)"
-    assert f"No better than a baseline: {said}." in _said(weak)
-    none = _compared({"full": 0.49}, name="news")
-    assert f"No better than a baseline: {said}; all methods on news texts (tf-idf)." in _said(weak, none)
+    weak = _compared({"full": 0.9, "scratch": 0.49, "lora": 0.485, "adapter": 0.4})
+    worse = "Worse than a baseline: Adapter on reviews (tf-idf)"
+    said = "Scratch and LoRA on reviews (tf-idf); Adapter on reviews (majority class)"
+    assert f"{worse}. No better than a baseline: {said}." in _said(weak)
+    none = _compared({"full": 0.49, "lora": 0.49}, name="news")
+    assert f"{worse}. No better than a baseline: {said}; all methods on news texts (tf-idf)." in _said(weak, none)
     full = _compared({"full": 0.9})
     assert "Every method beats every baseline." in _said(full)
     alone = _compared({"full": 0.4}, name="news")
@@ -459,7 +496,7 @@ def test_where_the_lowest_is_best_a_lower_score_is_a_gain() -> None:
     assert task.methods == ["full", "scratch"]
     assert _said(task)[:2] == [
         "Pretraining is worth −30.0 points of calibration error on reviews (10.0 against 40.0 from scratch).",
-        "No better than a baseline: Scratch on reviews (majority class and tf-idf).",
+        "Worse than a baseline: Scratch on reviews (majority class and tf-idf).",
     ]
 
 
