@@ -37,7 +37,7 @@ Doubt = StrEnum("Doubt", ["dirty", "stale", "unlearned"])
 Task = typer.Option(help="sst2, squad or a further task; by default the pretrained model")
 Base = typer.Option(metavar="ORG/NAME@COMMIT", help="the published pretrained model; only the adapter for it is sent")
 EvenIf = typer.Option(
-    metavar="REASON", help="allow uncommitted files (dirty), old outputs (stale), or no learning (unlearned)"
+    metavar="REASON", help="allow uncommitted files (dirty), old outputs (stale), or a flag of the model (unlearned)"
 )
 
 
@@ -119,8 +119,7 @@ def _doubts(trained: Trained) -> dict[str, str]:
     if stale := _stale_stages(trained):
         found["stale"] = f"{some_of(stale)}: out of date by dvc.lock; run dvc repro and commit it"
     if trained.learned_nothing:
-        name, evidence = next(iter(trained.learned_nothing.items()))
-        found["unlearned"] = f"{trained.name} may have learned nothing: {name.replace('_', ' ')}: {evidence}"
+        found["unlearned"] = f"{trained.name} is flagged: {trained.flag_lines[0]}"  # its own flags come first
     return found
 
 

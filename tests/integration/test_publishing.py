@@ -99,7 +99,7 @@ def test_what_should_not_be_published_is_refused_in_one_line(own: Project, hub: 
     project, cell = Project(shutil.copytree(own.folder, tmp_path / "copy", symlinks=True)), CELL[:4]
     (plain,) = _publish(project, hub, cell)
     assert plain.code == 2
-    assert plain.err.startswith("error: sst2 full 1 may have learned nothing: ")
+    assert plain.err.startswith("error: sst2 full 1 is flagged: ")
     assert plain.err.endswith("; --even-if unlearned publishes it anyway\n")
     config = project.folder / "models/sst2/full/1/config.json"
     sums, before = config.with_name(SUMS), config.read_bytes()
@@ -189,6 +189,6 @@ def test_the_card_has_the_runs_own_figures_commit_and_warnings(own: Project, hub
     assert results == {name: scores["figures"][name] for name in ("accuracy", "f1_macro")}
     assert published | {key: scores[key] for key in ("epoch", "figures", "intervals")} == published
     commit = own.run("git", "rev-parse", "HEAD").stdout.strip()
-    for said in (commit, "the embedded sample", "Warning: not above majority: "):
+    for said in (commit, "the embedded sample", " the majority class: accuracy "):
         assert said in card.text
     assert yaml.safe_load(card.content.split("---")[1])["pipeline_tag"] == "text-classification"

@@ -1,8 +1,11 @@
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from retrace.cli import publish
 from tests.commands import refused, retrace
 from tests.toy import ROOT, copy_settings
 
@@ -22,6 +25,14 @@ def test_what_is_not_there_is_said(monkeypatch, arguments: str, message: str) ->
     monkeypatch.chdir(ROOT)
     done = retrace("publish", *arguments.split())
     assert (done.code, done.out, message in done.err) == (2, "", True), done.err
+
+
+def test_a_model_is_refused_for_what_its_flag_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publish, "git", lambda *_: "")
+    monkeypatch.setattr(publish, "_stale_stages", lambda _: [])
+    line = "worse than tf-idf: accuracy 73.3, tf-idf 100.0"
+    flagged: Any = SimpleNamespace(name="news full 1", learned_nothing={"not_above_tfidf": ""}, flag_lines=[line])
+    assert publish._doubts(flagged) == {"unlearned": f"news full 1 is flagged: {line}"}
 
 
 def test_a_folder_without_a_model_or_a_commit_is_one_line(here: Path) -> None:
