@@ -282,6 +282,7 @@ def model_card(model: Trained, published: Published, address: Address, commit: s
     repositories, pin = [origin.pin.repository for origin in origins if origin.pin], task.pin
     pipeline, started = PIPELINES[published.use], model.started
     said, note, table = model.results()
+    legend = model.scored[0][0].legend if model.scored else {}
     data = ModelCardData(
         library_name=published.library, pipeline_tag=pipeline,
         tags=["retrace", model.family, *([model.cell.method] if model.cell else [])],
@@ -292,7 +293,8 @@ def model_card(model: Trained, published: Published, address: Address, commit: s
             EvalResult(
                 task_type=pipeline, dataset_type=pin.repository if pin else NOT_ON_HUB,
                 dataset_name=task.title, dataset_config=task.config, dataset_revision=pin and pin.commit,
-                dataset_split=task.split, metric_type=name, metric_value=value, metric_name=name.replace("_", " "),
+                dataset_split=task.split, metric_type=name, metric_value=value,
+                metric_name=legend[name].name if name in legend else name.replace("_", " "),
             )
             for name, value in headline_figures(model).items()
         ],

@@ -171,7 +171,7 @@ def origin_fold(origins: Mapping[str, Origin], digests: Mapping[str, str]) -> Fo
 
 def commit_text(origin: Origin) -> str:
     """The commit, and whether code or settings had uncommitted changes."""
-    return NOTHING if origin.commit is None else origin.commit[:12] + ("" if origin.clean else ", with changes")
+    return NOTHING if origin.commit is None else origin.commit[:12] + ("" if origin.clean else " (with changes)")
 
 
 def read_runs(params: Mapping[str, Any]) -> dict[str, RunRecord]:

@@ -159,7 +159,7 @@ def _at_baselines(task: Task, standing: str) -> list[str]:
         if of:
             found.setdefault(listed(of), []).append(method_name(method))
     return [
-        f"{'all methods' if len(methods) == len(task.methods) else listed(methods)} on {task.noun} ({of})"
+        f"{'all methods' if 1 < len(methods) == len(task.methods) else listed(methods)} on {task.noun} ({of})"
         for of, methods in found.items()
     ]
 
@@ -167,7 +167,8 @@ def _at_baselines(task: Task, standing: str) -> list[str]:
 def run_facts(params: Mapping[str, Any], runs: Mapping[str, RunRecord], parameters: int) -> dict[str, str]:
     """Sizes, training time, precision, machine and commit, by name."""
     first, model = runs["pretrain"], params["model"]
-    shape = f"{params['family']}, {model['layers']} layers of {model['hidden_size']}"
+    layers = f"{model['layers']} layer{'' if model['layers'] == 1 else 's'}"
+    shape = f"{params['family']}, {layers} of {model['hidden_size']}"
     facts = {} if model.get("checkpoint") else {"Model": shape}
     facts |= {
         "Parameters": count_text(parameters), "Tokens seen": count_text(first.tokens),

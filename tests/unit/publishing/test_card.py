@@ -81,6 +81,9 @@ def test_the_metadata_names_what_is_known() -> None:
     assert found.keys() == {"library_name", "pipeline_tag", "tags", "model-index"}
     (result,) = found["model-index"][0]["results"]
     assert result["metrics"] == [{"type": "accuracy", "value": 0.875, "name": "accuracy"}]
+    legend = SCORES.legend | {"accuracy": Figure("fraction", "higher", "macro F1")}
+    named = _metadata(_card(scored=[(SCORES.model_copy(update={"legend": legend}), None, TRIAL)]))
+    assert named["model-index"][0]["results"][0]["metrics"][0]["name"] == "macro F1"
     assert result["dataset"]["type"] == "not-on-the-hub"
 
 

@@ -467,6 +467,8 @@ def test_who_is_not_above_a_baseline_is_named() -> None:
     assert f"{worse}. No better than a baseline: {said}." in _said(weak)
     none = _compared({"full": 0.49, "lora": 0.49}, name="news")
     assert f"{worse}. No better than a baseline: {said}; all methods on news texts (tf-idf)." in _said(weak, none)
+    alone = _compared({"full": 0.49}, name="news")
+    assert "No better than a baseline: Full on news texts (tf-idf)." in _said(alone)
     full = _compared({"full": 0.9})
     assert "Every method beats every baseline." in _said(full)
     alone = _compared({"full": 0.4}, name="news")
@@ -478,7 +480,7 @@ def test_a_baseline_that_is_not_beaten_is_named_where_the_best_one_is() -> None:
     task = _compared({"full": 0.9})
     task.details.methods["full"].ahead["majority"] = {"low": -0.01, "high": 1.01}
     said = "Better than a baseline, but not significantly with 2 seeds: "
-    assert f"{said}all methods on reviews (majority class)." in _said(task)
+    assert f"{said}Full on reviews (majority class)." in _said(task)
 
 
 @pytest.mark.parametrize("flags", [[], ["not_above_tfidf"]])

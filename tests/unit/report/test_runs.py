@@ -81,8 +81,14 @@ def test_durations_are_in_the_unit_that_reads_best(seconds: float, said: str) ->
 
 def test_a_commit_is_short_and_says_whether_it_is_all() -> None:
     assert commit_text(HERE) == "a" * 12
-    assert commit_text(HERE.model_copy(update={"clean": False})) == "aaaaaaaaaaaa, with changes"
+    assert commit_text(HERE.model_copy(update={"clean": False})) == "aaaaaaaaaaaa (with changes)"
     assert commit_text(HERE.model_copy(update={"commit": None})) == NOTHING
+
+
+@pytest.mark.parametrize(("layers", "said"), [(1, "bert, 1 layer of 32"), (2, "bert, 2 layers of 32")])
+def test_one_layer_is_not_layers(layers: int, said: str) -> None:
+    params = {"family": "bert", "model": {"layers": layers, "hidden_size": 32}, "finetune": {"seeds": [1]}}
+    assert run_facts(params, {"pretrain": RUN}, 1000)["Model"] == said
 
 
 def test_facts_of_a_run() -> None:
