@@ -34,11 +34,12 @@ class Change:
     is_far: bool  # more than the tolerance
     why: str
     interval: Interval | None = None  # 95%, of the new figure less the old one
+    is_compared: bool = True  # rather than of other texts or tokens
 
     @property
     def direction(self) -> Literal["better", "worse", "other"]:
         """Whether it is better; a baseline's change is neither, as it is no model's."""
-        if self.what.better == "neither" or self.place.is_baseline:
+        if self.what.better == "neither" or self.place.is_baseline or not self.is_compared:
             return "other"
         return "better" if (self.new > self.old) == (self.what.better == "higher") else "worse"
 
@@ -129,7 +130,8 @@ class _Judge:
         """The change of a perplexity, which is of one model on each side."""
         documents = (place.of, place.who, self._sides)
         if why := self._pairs.why_not_comparable(*documents):
-            return replace(self._change(place, None, ""), counts=False, is_far=False, why=f"not compared: {why}")
+            change = self._change(place, None, "")
+            return replace(change, counts=False, is_far=False, is_compared=False, why=f"not compared: {why}")
         if place.is_baseline:
             return self._change(place, None, "")
         values, paired = self._pairs.paired_perplexity(*documents, self._params)

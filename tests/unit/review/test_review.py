@@ -353,6 +353,7 @@ def test_perplexities_of_different_things_are_not_compared(repository: Repositor
         said, found = _found()
         assert said.startswith("within noise")
         assert [(change.counts, change.why) for change in found.changes] == [(False, f"not compared: {why}")]
+        assert [change.direction for change in found.changes] == ["other"]
 
 
 def test_what_only_one_has_is_named_and_no_flag_is_resolved_by_it(repository: Repository) -> None:
