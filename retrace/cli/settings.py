@@ -126,12 +126,19 @@ def preset(presets: Annotated[list[str], Presets], hours: Annotated[str | None, 
     the order given. A preset's section `hours:` has other values for shorter runs; --hours writes those of the last
     preset. Nothing is written if one of them is wrong.
     """
-    write_presets(presets, hours=hours)
+    changed = write_presets(presets, hours=hours)
+    named = " and ".join(str(_find(name, Path())) for name in presets)
+    if not changed:
+        print(f"{PARAMS} and {DATA_PARAMS} have the values of {named} already")
+        return
+    count = sum(changed.values())
+    print(f"wrote {named} into {' and '.join(map(str, changed))}: {count} value{'' if count == 1 else 's'} changed")
 
 
-def write_presets(presets: Sequence[str | Path], folder: Path = Path(), hours: str | None = None) -> None:
+def write_presets(presets: Sequence[str | Path], folder: Path = Path(), hours: str | None = None) -> dict[Path, int]:
     """Write presets, after that of the sample, into params.yaml and data/params.yaml of a folder.
 
+    Returns how many values changed, by file, without files of which none did.
     Raises InputError if a preset has an unknown key or a value that `retrace check` refuses, or none for the hours.
     """
     yaml = YAML()
@@ -151,18 +158,30 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path(), hours: s
         _merge(files[PARAMS], values)
     if hours is not None:
         named = build(dict[str, dict[str, Any]], {HOURS: budgets}, HOURS, found[-1])
+        if not named:
+            raise InputError(f"{found[-1]}: this preset has no section {HOURS}, so it cannot be written with --{HOURS}")
         require_one_of(named, hours, HOURS, found[-1])
         _merge(files[PARAMS], named[hours])
     try:
         check_settings(files[PARAMS], files[DATA_PARAMS])
     except InputError as error:
         raise InputError(f"{error} (with {' and '.join(map(str, presets))}; nothing was written)") from None
+    changed = {}
     for file, path in paths.items():
+        changed[file] = _count_changes(read_yaml(path), files[file])
         stream = io.StringIO()
         yaml.dump(files[file], stream)
         text = COMMENT.sub(r"\1 #", stream.getvalue())
         if text != path.read_text(encoding="utf-8"):
             write_text(path, text)
+    return {file: count for file, count in changed.items() if count}
+
+
+def _count_changes(old: Any, new: Any) -> int:
+    """How many values differ, of which a list is one."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        return sum(_count_changes(old.get(key), new.get(key)) for key in {**old, **new})
+    return int(old != new)
 
 
 def _load(yaml: YAML, path: Path) -> Any:

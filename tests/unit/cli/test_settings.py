@@ -1,5 +1,6 @@
 """`retrace preset`, the presets, and the form in which DVC writes params.yaml."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -70,7 +71,7 @@ HOURS = [
     (("real", "--hours", "4"), "presets/real.yaml: hours: '4' is not allowed; expected one of 0.5, 2"),
     (
         ("real", "sample", "--hours", "1"),
-        "presets/sample.yaml: hours: '1' is not allowed; expected none, as there are none",
+        "presets/sample.yaml: this preset has no section hours, so it cannot be written with --hours",
     ),
     (("own.yaml", "--hours", "1"), "own.yaml: hours: {1: 5} is not allowed; expected a mapping"),
     (("other.yaml", "--hours", "1"), "params.yaml: pretrain.epoch: unknown key; allowed: "),
@@ -97,6 +98,20 @@ def test_a_preset_means_the_same_whatever_was_there(folder: Path, name: str) -> 
     assert _lines(folder) == written
     write_presets([name, "sample"])  # in the order given
     assert [read_yaml(folder / file) for file in FILES] == [read_yaml(ROOT / file) for file in FILES]
+
+
+def test_a_preset_says_how_many_values_it_changed_and_where(folder: Path) -> None:
+    done = retrace("preset", "real", "--hours", "0.5")
+    said = re.fullmatch(r"wrote presets/real.yaml into params.yaml: (\d+) values changed\n", done.out)
+    assert said, done.out
+    assert int(said[1]) > 10
+    write_presets(["sample"])
+    assert retrace("preset", "real", "--hours", "0.5") == done, "the sample's preset undid it"
+    again = "params.yaml and data/params.yaml have the values of {} already\n"
+    retrace("preset", "sample")
+    assert retrace("preset", "sample").out == again.format("presets/sample.yaml")
+    Path("own.yaml").write_text("lr: 0.123\n")
+    assert retrace("preset", "own.yaml").out == "wrote own.yaml into params.yaml: 1 value changed\n"
 
 
 def test_an_alias_is_a_value_of_its_own(folder: Path) -> None:
