@@ -38,6 +38,7 @@ COMMANDS = {
 }
 WIDTH = 10_000  # of tables, so that no line is wrapped
 SHOWN = 5  # items of a list
+EXPECTED = {"float_parsing": "a number", "int_parsing": "a whole number"}  # by pydantic's name of what is wrong
 
 
 class Commands(TyperGroup):
@@ -101,9 +102,20 @@ def _main() -> None:
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "retrace"
+        if hasattr(error.__cause__, "errors"):  # pydantic's, by which typer reads arguments
+            error.message = _wrong_value(error.__cause__)
         raise InputError(f"{command}: {error.format_message().removesuffix('.')} (see {command} --help)") from None
     if code:
         sys.exit(code)
+
+
+def _wrong_value(error: Any) -> str:
+    """What pydantic finds wrong with a value, in our words."""
+    found = error.errors()[0]
+    if found["type"] == "value_error":  # of our own check, or that of a choice, which names the value
+        return str(found["ctx"]["error"])
+    expected = EXPECTED.get(found["type"], found["msg"].removeprefix("Input should be "))
+    return f"{found['input']!r} is not allowed; expected {expected}"
 
 
 if __name__ == "__main__":

@@ -176,6 +176,8 @@ def read_entry(study: str, change: str, runs: Mapping[str, Path]) -> Entry:
     `runs` has the folder of each, which holds its `reports`, by its command. Raises InputError if a run is
     unfinished, small or not of a commit, if none is within the budget, or if there are fewer than three seeds.
     """
+    if len(runs) < LEAST_SEEDS:
+        raise InputError(f"{study}: {len(runs)} seeds are too few; expected {LEAST_SEEDS} or more")
     found: dict[str, dict[int, float]] = {name: {} for name in FIGURES}
     commits, records, seconds, sizes = set[str](), [], [], []
     for command, folder in runs.items():
@@ -197,8 +199,6 @@ def read_entry(study: str, change: str, runs: Mapping[str, Path]) -> Entry:
         raise InputError(f"{study}: the fastest run took {duration(min(seconds))}; the budget is {title.lower()}")
     if len(commits) > 1:
         raise InputError(f"{study}: the runs are of several commits, {' and '.join(sorted(commits))}; run all again")
-    if len(runs) < LEAST_SEEDS:
-        raise InputError(f"{study}: {len(runs)} seeds are too few; expected {LEAST_SEEDS} or more")
     (commit,) = commits
     times = ", ".join(map(duration, seconds))
     return Entry(

@@ -26,6 +26,19 @@ def test_an_unknown_command_is_one_line() -> None:
         ("review --bse main", "retrace review: No such option: --bse (Possible options: --base, --brief)"),
         ("predict", "retrace predict: Missing argument 'task'"),
         ("study recrd", "retrace study: No such command 'recrd'. Did you mean 'record'?"),
+        ("plan --tokens abc", "retrace plan: Invalid value for '--tokens': 'abc' is not allowed; expected a number"),
+        (
+            "study record two-cores 1 two --change x",
+            "retrace study record: Invalid value for 'SEEDS': 'two' is not allowed; expected a whole number",
+        ),
+        (
+            "study run two-cores --seed -1",
+            "retrace study run: Invalid value for '--seed': '-1' is not allowed; expected greater than or equal to 0",
+        ),
+        (
+            "publish org/name --even-if foo",
+            "retrace publish: Invalid value for '--even-if': 'foo' is not one of 'dirty', 'stale', 'unlearned'",
+        ),
         ("--version", "retrace: No such option: --version"),
     ],
 )

@@ -162,7 +162,10 @@ def test_one_run_has_to_be_within_the_budget(tmp_path: Path) -> None:
 
 def test_runs_that_are_unfinished_or_of_two_seeds_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^two-cores was not run to its end: run$"):
-        read_entry("two-cores", "", {"run": tmp_path})
+        read_entry("two-cores", "", dict.fromkeys("abc", tmp_path))
+    # Of two seeds that is said first: the third takes hours.
+    with pytest.raises(InputError, match=r"^two-cores: 2 seeds are too few; expected 3 or more$"):
+        read_entry("two-cores", "", dict.fromkeys("ab", tmp_path))
     runs = _finish_three(tmp_path)
     del runs["run --seed 1"]
     with pytest.raises(InputError, match=r"^two-cores: 2 seeds are too few; expected 3 or more$"):
