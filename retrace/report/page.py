@@ -20,7 +20,7 @@ from retrace.report.svg import STYLE, colour, mark, tag
 REPORTS = Path("reports")
 TEMPLATES = Path(__file__).parent
 MARGINS: dict[Form, tuple[int, int, int, int]] = {  # px: top, right, bottom, left of a plot; those of page.css
-    "small": (4, 6, 20, 30), "list": (4, 8, 20, 46), "wide": (12, 12, 24, 44), "rank": (0, 56, 22, 128),
+    "small": (4, 6, 20, 30), "list": (4, 8, 20, 46), "wide": (12, 12, 24, 44), "rank": (0, 70, 22, 128),
 }  # fmt: skip
 WIDTHS: dict[Form, int] = {"small": 164, "list": 164, "wide": 760, "rank": 430}  # px of a panel, margins included
 FILE_WIDTH, GAP, CAPTION = 900, 20, 24  # px of a file: its width at most, between panels, of a panel's caption

@@ -388,9 +388,9 @@ def _row(task: Task, axes: Axes, row: Standing, y: int) -> Iterator[Markup]:
         yield svg.tag("line", x1=axes.across(value), x2=axes.across(value), y1=y + 6, y2=y + 11, class_="seed")
     yield svg.tag("circle", cx=axes.across(score.value), cy=y, r=3.5, class_="fill" if method else "hollow")
     style = "grey" if not method else "best" if task.is_best(method) else "name"
-    yield svg.tag("text", score.text, x="100%", y=y, dx=40, dy=5, text_anchor="end", class_=style)
+    yield svg.tag("text", score.text, x="100%", y=y, dx=54, dy=5, text_anchor="end", class_=style)
     if method and task.is_tie(method):
-        yield svg.tag("text", "≈", x="100%", y=y, dx=44, dy=5, class_="name")
+        yield svg.tag("text", "≈", x="100%", y=y, dx=58, dy=5, class_="name")
     tip = f"{name}: {score.said}"
     if each:
         tip += "\nseeds " + ", ".join(figure_text(value, digits_of(task.legend)) for value in each)

@@ -13,7 +13,7 @@ from retrace.core.files import write_json
 from retrace.evaluation.metrics.squad_v2 import compare
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, Details, MethodDetails
 from retrace.perplexity.measures import LIKELIHOOD, PerplexityReport
-from retrace.report import summary, svg
+from retrace.report import page, summary, svg
 from retrace.report.blocks import Panels, Section, Table
 from retrace.report.browser import Opinion, Predictions, _packed, _printed
 from retrace.report.page import as_html, as_markdown
@@ -537,6 +537,15 @@ def test_what_is_on_a_test_set_of_further_questions_is_called_questions() -> Non
     task = {"headlines": [], "legend": {}, "baselines": {}, "methods": {}, "comparisons": []}
     (found,) = read_tasks(Details.from_json({"news-test": task}), {"finetune": grid}, with_curves=False)
     assert (found.kind, found.noun) == ("question_answering", "news questions")
+
+
+def test_a_score_stands_clear_of_a_dot_at_the_end_of_the_axis_and_within_the_margin() -> None:
+    panel = summary.ranked(_compared({"full": 1.0}))
+    (shift,) = re.findall(r'<text x="100%"[^>]* dx="(\d+)"[^>]*>100.0</text>', svg.joined(panel.drawn))
+    widest, radius = 8 * len("100.0"), 3.5  # px
+    assert radius + 4 < int(shift) - widest
+    (right,) = re.findall(r"plot\.rank \{ padding: 0 (\d+)px", (Path(page.__file__).parent / "page.css").read_text())
+    assert int(shift) < int(right) == page.MARGINS["rank"][1]
 
 
 @pytest.mark.parametrize(("lora", "listed"), [(0.95, ["LoRA", "Full", "Scratch"]), (0.88, ["Full", "LoRA", "Scratch"])])
