@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from unicodedata import normalize
 
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder
@@ -104,8 +105,15 @@ def _example(row: LabelledRow, numbers: Mapping[str, int], classes: Sequence[str
         known = ", ".join(classes[:MOST_NAMED])
         if len(classes) > MOST_NAMED:
             known += f" and {len(classes) - MOST_NAMED} more; is this the column of labels?"
+        known += _lookalike(row.label, numbers)
         raise InputError(f"{row.where}: label {row.label!r} is not allowed; expected one of {known}")
     return Example(row.text, row.pair, numbers[row.label])
+
+
+def _lookalike(label: str, known: Collection[str]) -> str:
+    """A hint where a label is one of the known ones in another Unicode form, such as an e and an accent for é."""
+    same = [name for name in known if normalize("NFC", name) == normalize("NFC", label)]
+    return f"; it is {label!a}, which looks like {same[0]!a}" if same else ""
 
 
 def write_task_source(task: str, data: TaskData) -> None:

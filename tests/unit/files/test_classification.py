@@ -168,6 +168,8 @@ def test_what_to_fetch_and_where_to_put_it_is_said(tmp_path: Path) -> None:
     ("labels", "settings", "message"),
     [
         ("xyz", {"classes": ("x", "y")}, "f.jsonl:3: label 'z' is not allowed; expected one of x, y"),
+        (("bar", "cafe\u0301"), {"classes": ("bar", "caf\xe9")}, "f.jsonl:2: label 'cafe\u0301' is not allowed; "
+         "expected one of bar, caf\xe9; it is 'cafe\\u0301', which looks like 'caf\\xe9'"),
         ("xyz", {"dev": "dev.jsonl"}, "dev.jsonl:2: label 'new' is not allowed; expected one of x, y, z"),
         ("xyz", {"drop": ("w",)}, "data/params.yaml: classification.own.drop: no row has the label 'w'"),
         ("xyz", {"drop": ("x", "y", "z")}, "f.jsonl: it contains no example"),
@@ -176,7 +178,7 @@ def test_what_to_fetch_and_where_to_put_it_is_said(tmp_path: Path) -> None:
          "tell whether the first of 5 classes is 0 or 1; expected a row labelled 0 or 5, or names as labels"),
     ],
 )  # fmt: skip
-def test_settings_that_the_rows_do_not_fit(tmp_path: Path, labels: str, settings, message: str) -> None:
+def test_settings_that_the_rows_do_not_fit(tmp_path: Path, labels, settings, message: str) -> None:
     (tmp_path / "dev.jsonl").write_text(_jsonl_of("x", "new"))
     with pytest.raises(InputError, match=f"{re.escape(message)}$"):
         _read(tmp_path, "f.jsonl", _jsonl_of(*labels), **settings)
