@@ -110,7 +110,7 @@ def test_a_preset_says_how_many_values_it_changed_and_where(folder: Path) -> Non
     again = "params.yaml and data/params.yaml have the values of {} already\n"
     retrace("preset", "sample")
     assert retrace("preset", "sample").out == again.format("presets/sample.yaml")
-    Path("own.yaml").write_text("lr: 0.123\n")
+    Path("own.yaml").write_text("lr: 0.00123\n")
     assert retrace("preset", "own.yaml").out == "wrote own.yaml into params.yaml: 1 value changed\n"
 
 
