@@ -115,8 +115,7 @@ def p_text(p: float | None) -> str:
 def never_answers(figures: Figures, best: str) -> bool:
     """Whether the `best` score is that of no answers at all, for which SQuAD's script gives 0 as the threshold.
 
-    Thresholds here are of differences, among which 0 is one like any other. Of means over seeds: whether it is so
-    with each.
+    Thresholds here are of differences, among which 0 is one like any other.
     """
     nothing = 100 * figures.get("NoAns_total", 0) / figures["total"]
     return figures[f"{best}_thresh"] == 0 and math.isclose(figures[best], nothing, rel_tol=1e-9)
@@ -133,9 +132,6 @@ def score_rows(names: Iterable[str], legend: Legend, columns: Sequence[Scores]) 
 
 def _with_interval(name: str, figure: Figure, values: Figures, intervals: Intervals, std: Figures) -> str:
     """A figure, after ± its standard deviation over seeds, in brackets its interval, where these are known."""
-    best = name.removesuffix("_thresh")
-    if best != name and name in values and never_answers(values, best):
-        return "never answers"
     text = shown(figure, values.get(name))
     if name in values and name in std and figure.scale != "count":
         text += f" ± {shown(figure, std[name])}"

@@ -380,9 +380,11 @@ def _scores(task: Task) -> Fold:
         began, ended = ([seed.before for seed in of.seeds.values()], [seed.figures for seed in of.seeds.values()])
         before = pd.DataFrame(began).mean().to_dict()
         header += [f"{method_name(method)}, before", method_name(method)]
-        columns.append((_without_mixed_thresholds(before, began), {}, {}))
-        columns.append((_without_mixed_thresholds(of.figures, ended), of.intervals, of.std))
+        columns.append((_with_real_thresholds(before, began), {}, {}))
+        columns.append((_with_real_thresholds(of.figures, ended), of.intervals, of.std))
     note = "In brackets: 95% intervals. After ±: the seeds’ standard deviation. Before: the model before fine-tuning."
+    if task.kind == "question_answering":
+        note += " A best threshold of –: never answering scores best."
     epochs = {method: ", ".join(str(seed.epoch) for seed in of.seeds.values()) for method, of in methods.items()}
     kept = "; ".join(f"{method_name(method)} {of}" for method, of in epochs.items())
     notes = [f"{name}: {said}." for name, said in task.details.notes.items()]
@@ -390,14 +392,14 @@ def _scores(task: Task) -> Fold:
     return Fold("Every score", f"{len(names)} of them", [note, table, f"Epochs kept, by seed: {kept}.", *notes])
 
 
-def _without_mixed_thresholds(means: Figures, seeds: Sequence[Figures]) -> Figures:
-    """Means over seeds, without those of thresholds that some of the seeds lack, as no answers at all score best."""
+def _with_real_thresholds(means: Figures, seeds: Sequence[Figures]) -> Figures:
+    """Means over seeds, without best thresholds that a seed lacks, as never answering scores best."""
 
-    def is_mixed(name: str) -> bool:
+    def is_real(name: str) -> bool:
         best = name.removesuffix("_thresh")
-        return best != name and len({never_answers(of, best) for of in seeds}) > 1
+        return best == name or not any(never_answers(of, best) for of in seeds)
 
-    return {name: value for name, value in means.items() if not is_mixed(name)}
+    return {name: value for name, value in means.items() if is_real(name)}
 
 
 def _classes(task: Task) -> Fold:
