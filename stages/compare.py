@@ -17,8 +17,8 @@ from retrace.core.guard import guarded
 from retrace.core.settings import build_file, read_params
 from retrace.evaluation.records import DETAILS
 from retrace.perplexity.measures import PERPLEXITY_DETAILS
+from retrace.report.flags import flags_text, found_flags
 from retrace.report.page import REPORTS, write_report
-from retrace.report.summary import flags_text, found_flags
 from retrace.results.grid import PREDICTIONS
 from retrace.results.predictions import BASELINES
 from retrace.study.comparison import Reports, compare_tables, evidence

@@ -17,10 +17,11 @@ from retrace.perplexity.measures import PERPLEXITY_DETAILS, PerplexityReport
 from retrace.report import runs
 from retrace.report.blocks import Head, Section
 from retrace.report.browser import predictions_section
+from retrace.report.flags import flag_warnings, flags_text, found_flags
 from retrace.report.page import REPORTS, write_report
 from retrace.report.pretraining import pretraining_section
 from retrace.report.results import judged, read_curve, read_tasks, seconds_of, shares_of
-from retrace.report.summary import flag_warnings, flags_text, found_flags, run_facts, summary_sections, verdict
+from retrace.report.summary import run_facts, summary_sections, verdict
 from retrace.report.tasks import task_section
 from retrace.results.grid import PREDICTIONS
 from retrace.results.predictions import BASELINES

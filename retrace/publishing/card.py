@@ -28,12 +28,13 @@ from retrace.models.heads import read_config
 from retrace.perplexity.measures import PERPLEXITY_DETAILS, PerplexityReport
 from retrace.publishing.bundle import Address, Published
 from retrace.report.blocks import Code, Table
+from retrace.report.flags import LANGUAGE_MODELS, TEXTS, TITLES, Found
 from retrace.report.names import baseline_name, score_rows
 from retrace.report.page import fill_markdown
 from retrace.report.pretraining import INTERVALS, perplexity_table
 from retrace.report.results import judged, most_seeds, read_tasks, seconds_of, shares_of
 from retrace.report.runs import counts_table, read_runs, settings_table
-from retrace.report.summary import LANGUAGE_MODELS, TEXTS, TITLES, Found, reading, summary_table, verdict
+from retrace.report.summary import reading, summary_table, verdict
 from retrace.results.grid import RUNS, Cell, Grid
 from retrace.statistics.scales import Flags, Shortfall
 from retrace.tasks.question_answering.settings import AnswerSettings

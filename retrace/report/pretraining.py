@@ -11,9 +11,9 @@ from retrace.core.records import RunRecord
 from retrace.perplexity.measures import UNITS, PerplexityFigures, PerplexityReport
 from retrace.report import svg
 from retrace.report.blocks import Cell, Fold, Panel, Panels, Section, Table, figure_text
+from retrace.report.flags import flag_lines, perplexity_flags
 from retrace.report.names import KINDS, count_text, shown, with_unit
 from retrace.report.results import Curve, curve_of, thinned
-from retrace.report.summary import flag_lines, perplexity_flags
 from retrace.report.svg import Axes
 from retrace.report.tasks import epoch_axes
 from retrace.statistics.scales import CURVES, MEASURES

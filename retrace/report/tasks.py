@@ -1,11 +1,10 @@
-"""A task's section: rows of small plots; and in folds every pair of methods, every score, and the learning curves.
+"""A task's section: rows of small plots, and below them its tables in folds.
 
 A row has a plot for each method, from the best to the worst, all on the same axes.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,26 +12,22 @@ import pandas as pd
 from markupsafe import Markup
 
 from retrace.core.paths import on_test, task_and_part
-from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, Figures
+from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown
 from retrace.report import svg
-from retrace.report.blocks import Fold, Form, Panel, Panels, Section, Table, figure_text
+from retrace.report.blocks import Form, Panel, Panels, Section, figure_text
+from retrace.report.folds import task_folds
 from retrace.report.names import (
-    Scores,
     baseline_name,
     capital,
     digits_of,
     listed,
     method_name,
     never_answers,
-    p_text,
-    score_rows,
     shown,
     shown_factor,
-    shown_signed,
 )
 from retrace.report.results import Curve, Task, curve_of, thinned
 from retrace.report.svg import Axes, Percent
-from retrace.statistics.comparisons import MODELS_DIFFER, MODELS_TIE
 from retrace.statistics.scales import CURVES
 
 T = TypeVar("T")
@@ -44,10 +39,6 @@ TESTED = (
     "Scores on the test set, which played no part in choosing the epoch. It was scored twice: before training and with "
     "the weights that were kept."
 )
-ONE_SEED = {
-    MODELS_DIFFER: "“Models differ” is about these two trained models; one seed says nothing about the methods.",
-    MODELS_TIE: "“No difference shown” is about these two trained models; one seed says nothing about the methods.",
-}
 MOST_TIPS, MOST_POINTS = 40, 60  # in a plot
 GROUPS = {  # title, and how the examples are grouped
     "length": ("By length", "by words of the {text}, in groups of {sizes} {noun}"),
@@ -65,9 +56,7 @@ def task_section(task: Task, names: Sequence[str]) -> Section:
     note = f"{task.name}: {task.examples:,} {split} {task.noun}. Plots go from the best method to the worst."
     follows = " Scores on the test set follow." if on_test(task.name) in names else ""
     chosen = TESTED if split == "test" else f"{CHOSEN_BY}{follows}"
-    folds = [_pairs(task), _scores(task), _classes(task)]
-    folds += [] if task.curve is None else [_curve(task, task.curve)]
-    return Section(task.title, [note, chosen, *task_panels(task), *[fold for fold in folds if fold.blocks]])
+    return Section(task.title, [note, chosen, *task_panels(task), *task_folds(task)])
 
 
 def task_panels(task: Task) -> list[Panels]:
@@ -344,83 +333,3 @@ def _by_epoch(task: Task, method: str, valid: Any) -> Curve:
 
 def _of_seeds(task: Task, text: str) -> str:
     return text if any(len(of.seeds) > 1 for of in task.details.methods.values()) else ""
-
-
-def _pairs(task: Task) -> Fold:
-    """Every pair of methods, by each headline."""
-    pairs = [pair for pair in task.details.comparisons if pair.figure in task.details.headlines]
-    rows = []
-    for pair in pairs:
-        figure = task.details.legend[pair.figure]
-        low, high = (shown_signed(figure, end) for end in sorted((pair.low, pair.high)))
-        rows.append((
-            figure.name, f"{method_name(pair.first)} − {method_name(pair.second)}",
-            shown_signed(figure, pair.difference), f"{low} to {high}", pair.test, p_text(pair.p_corrected),
-            method_name(pair.verdict) if pair.verdict in task.places else pair.verdict, shown(figure, pair.detectable),
-        ))  # fmt: skip
-    header = ("score", "methods", "difference", "95% interval", "test", "p, corrected", "better", "detectable")
-    note = (
-        "On the same examples. A method is called better if p < 0.05 after Holm’s correction over all pairs of the "
-        "same score. Intervals are of one pair, uncorrected, and may exclude 0 where the test shows no difference. "
-        "Detectable: the smallest true difference that this data would detect with a power of 80%, all pairs tested; "
-        "–: none on this scale."
-    )
-    notes = [said for verdict, said in ONE_SEED.items() if verdict in {pair.verdict for pair in pairs}]
-    table = Table(header, rows, label=f"Pairs of methods {task.name}")
-    return Fold("Every pair of methods", "differences, paired by example", [note, table, *notes] if rows else [])
-
-
-def _scores(task: Task) -> Fold:
-    """A row for each figure: the baselines', then each method's before and after training."""
-    legend, methods = task.details.legend, task.details.methods
-    names = [name for name in dict.fromkeys(name for of in methods.values() for name in of.figures) if name in legend]
-    header = ["score", "unit", *map(baseline_name, task.details.baselines)]
-    columns: list[Scores] = [(of.figures, of.intervals, {}) for of in task.details.baselines.values()]
-    for method, of in methods.items():
-        began, ended = ([seed.before for seed in of.seeds.values()], [seed.figures for seed in of.seeds.values()])
-        before = pd.DataFrame(began).mean().to_dict()
-        header += [f"{method_name(method)}, before", method_name(method)]
-        columns.append((_with_real_thresholds(before, began), {}, {}))
-        columns.append((_with_real_thresholds(of.figures, ended), of.intervals, of.std))
-    note = "In brackets: 95% intervals. After ±: the seeds’ standard deviation. Before: the model before fine-tuning."
-    if task.kind == "question_answering":
-        note += " A best threshold of –: never answering scores best."
-    epochs = {method: ", ".join(str(seed.epoch) for seed in of.seeds.values()) for method, of in methods.items()}
-    kept = "; ".join(f"{method_name(method)} {of}" for method, of in epochs.items())
-    notes = [f"{name}: {said}." for name, said in task.details.notes.items()]
-    table = Table(header, score_rows(names, legend, columns), label=f"Scores {task.name}")
-    return Fold("Every score", f"{len(names)} of them", [note, table, f"Epochs kept, by seed: {kept}.", *notes])
-
-
-def _with_real_thresholds(means: Figures, seeds: Sequence[Figures]) -> Figures:
-    """Means over seeds, without best thresholds that a seed lacks, as never answering scores best."""
-
-    def is_real(name: str) -> bool:
-        best = name.removesuffix("_thresh")
-        return best == name or not any(never_answers(of, best) for of in seeds)
-
-    return {name: value for name, value in means.items() if is_real(name)}
-
-
-def _classes(task: Task) -> Fold:
-    """Precision, recall and F1 by class, for classifiers."""
-    rows = [
-        (name, figure_text(of.get("examples"), 0), method_name(method),
-         *(figure_text(100 * of[measure], 1) for measure in ("precision", "recall", "f1")))
-        for method in task.methods
-        if isinstance(breakdown := task.details.methods[method].breakdown, ClassBreakdown)
-        for name, of in breakdown.classes.items()
-    ]  # fmt: skip
-    header = ("class", "examples", "method", "precision, %", "recall, %", "F1, %")
-    table = Table(header, rows, label=f"Classes {task.name}")
-    return Fold("By class", "precision and recall", [table] if rows else [])
-
-
-def _curve(task: Task, curve: pd.DataFrame) -> Fold:
-    legend, columns = CURVES | task.details.legend, {}
-    for name in map(str, curve):
-        figure = legend.get(name)
-        as_text = partial(shown, figure) if figure else method_name if name == "method" else str
-        columns[figure.name if figure else name] = [as_text(of) for of in curve[name]]
-    table = Table.of(columns, f"Learning curves {task.name}")
-    return Fold("Learning curves as a table", f"{len(curve)} rows", [table])

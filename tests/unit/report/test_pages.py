@@ -16,6 +16,15 @@ from retrace.perplexity.measures import LIKELIHOOD, PerplexityReport
 from retrace.report import page, summary, svg
 from retrace.report.blocks import Panels, Section, Table
 from retrace.report.browser import Opinion, Predictions, _packed, _printed
+from retrace.report.flags import (
+    MEANINGS,
+    MOST_FLAGS,
+    flag_lines,
+    flag_warnings,
+    flags_text,
+    found_flags,
+    perplexity_flags,
+)
 from retrace.report.page import as_html, as_markdown
 from retrace.report.pretraining import ABSENT, pretraining_section
 from retrace.report.results import Task, read_tasks
@@ -133,23 +142,23 @@ def _with_flags(flags: Flags, seeds: int = 1) -> MethodDetails:
 def test_flags_become_warnings_with_their_evidence() -> None:
     short = Shortfall("accuracy", 0.8, "scratch", 0.75, -0.0125, 0.1125)
     method = _with_flags({"one_class_only": "all 20 are called good"}).model_copy(update={"flags": {"below": short}})
-    found = summary.found_flags(Details(tasks={"sst2": DETAILS.model_copy(update={
+    found = found_flags(Details(tasks={"sst2": DETAILS.model_copy(update={
         "methods": {"full": method}, "flags": {"dev_in_training": "2 of 20"},
     })}), None)  # fmt: skip
-    assert summary.flag_lines(found) == [
+    assert flag_lines(found) == [
         "sst2 full 1: one class only: all 20 are called good",
         "sst2 full: below: accuracy 80.0, Scratch 75.0; difference +5.0 (95% interval −1.2 to +11.2)",
         "sst2: validation examples in the training data: 2 of 20",
     ]
-    assert summary.flag_warnings(found) == {
+    assert flag_warnings(found) == {
         "One class only: Full on reviews": [
-            summary.MEANINGS["one_class_only"], "Reviews, Full, seed 1: all 20 are called good."
+            MEANINGS["one_class_only"], "Reviews, Full, seed 1: all 20 are called good."
         ],
         "Below: Full on reviews": [
             "Reviews, Full: accuracy 80.0, Scratch 75.0; difference +5.0 (95% interval −1.2 to +11.2)."
         ],
         "Validation examples in the training data: reviews": [
-            summary.MEANINGS["dev_in_training"], "Reviews: 2 of 20."
+            MEANINGS["dev_in_training"], "Reviews: 2 of 20."
         ],
     }  # fmt: skip
 
@@ -161,14 +170,14 @@ def test_what_is_worse_by_the_whole_interval_is_not_merely_called_not_better() -
     seeds = {str(seed): METHOD.seeds["1"].model_copy(update={"flags": {"not_above_tfidf": short}})
              for seed, short in enumerate((worse, unclear), 1)}  # fmt: skip
     details = DETAILS.model_copy(update={"methods": {"full": METHOD.model_copy(update={"seeds": seeds})}})
-    found = summary.found_flags(Details(tasks={"sst2": details}), None)
-    warnings = summary.flag_warnings(found)
+    found = found_flags(Details(tasks={"sst2": details}), None)
+    warnings = flag_warnings(found)
     assert {title: lines[0] for title, lines in warnings.items()} == {
         "Worse than tf-idf: Full on reviews": "Worse than a bag of words (tf-idf), which ignores word order.",
         "Not above tf-idf: Full on reviews": "Not shown to be better than a bag of words (tf-idf), which ignores word "
         "order.",
     }
-    assert [line.split(": ")[1] for line in summary.flag_lines(found)] == ["worse than tf-idf", "not above tf-idf"]
+    assert [line.split(": ")[1] for line in flag_lines(found)] == ["worse than tf-idf", "not above tf-idf"]
     lower = {"accuracy": Figure("loss", "lower")}
     assert [of._replace(legend=lower).is_worse for of in found] == [False, False]
     higher_loss = replace(worse, low=0.1, high=0.3)
@@ -180,10 +189,10 @@ def test_a_language_model_that_does_not_beat_word_frequencies_is_compared_by_per
     report = PerplexityReport.from_json(
         {"valid": {"masked": UNITS, "unigram": UNITS, "beats_unigram": False, "flags": {"not_above_unigram": short}}}
     )
-    found = summary.perplexity_flags(report)
+    found = perplexity_flags(report)
     said = "perplexity per token 400.0, a unigram model’s 200.0; 2.00 times as high (95% interval 1.60 to 2.50)"
-    assert summary.flag_lines(found) == [f"language model, validation text: worse than a unigram model: {said}"]
-    assert summary.flag_warnings(found) == {
+    assert flag_lines(found) == [f"language model, validation text: worse than a unigram model: {said}"]
+    assert flag_warnings(found) == {
         "Worse than a unigram model: the language model on validation text": [
             "Worse than a model that knows only how frequent each token is.", f"Validation text: {said}."
         ]
@@ -195,16 +204,16 @@ def test_a_language_model_that_does_not_beat_word_frequencies_is_compared_by_per
 )
 def test_a_warning_names_a_task_as_the_settings_do(task: str, name: str) -> None:
     details = DETAILS.model_copy(update={"methods": {"full": _with_flags({"one_class_only": "all"})}})
-    found = summary.found_flags(Details(tasks={task: details}), None)
-    assert [*summary.flag_warnings(found)] == [f"One class only: Full on {name}"]
+    found = found_flags(Details(tasks={task: details}), None)
+    assert [*flag_warnings(found)] == [f"One class only: Full on {name}"]
 
 
 def test_the_first_flags_are_printed_and_the_rest_counted() -> None:
     def lines(count: int) -> list[str]:
         task = DETAILS.model_copy(update={"methods": {"full": _with_flags({"one_class_only": "all"}, count)}})
-        return summary.flags_text(summary.found_flags(Details(tasks={"squad": task}), None)).split("\n")
+        return flags_text(found_flags(Details(tasks={"squad": task}), None)).split("\n")
 
-    most = summary.MOST_FLAGS
+    most = MOST_FLAGS
     first = [f"  squad full {seed + 1}: one class only: all" for seed in range(most)]
     assert [lines(0), lines(1)] == [["flags: none"], ["flags: 1", first[0]]]
     assert lines(most) == [f"flags: {most}", *first]

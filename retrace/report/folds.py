@@ -1,0 +1,114 @@
+"""The folds of a task's section: tables of every pair of methods, every score, every class, and the learning curves."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import pandas as pd
+
+from retrace.evaluation.records import ClassBreakdown, Figures
+from retrace.report.blocks import Fold, Table, figure_text
+from retrace.report.names import (
+    Scores,
+    baseline_name,
+    method_name,
+    never_answers,
+    p_text,
+    score_rows,
+    shown,
+    shown_signed,
+)
+from retrace.report.results import Task
+from retrace.statistics.comparisons import MODELS_DIFFER, MODELS_TIE
+from retrace.statistics.scales import CURVES
+
+ONE_SEED = {
+    MODELS_DIFFER: "“Models differ” is about these two trained models; one seed says nothing about the methods.",
+    MODELS_TIE: "“No difference shown” is about these two trained models; one seed says nothing about the methods.",
+}
+
+
+def task_folds(task: Task) -> list[Fold]:
+    """The folds that a task's results fill."""
+    folds = [_pairs(task), _scores(task), _classes(task)]
+    folds += [] if task.curve is None else [_curve(task, task.curve)]
+    return [fold for fold in folds if fold.blocks]
+
+
+def _pairs(task: Task) -> Fold:
+    """Every pair of methods, by each headline."""
+    pairs = [pair for pair in task.details.comparisons if pair.figure in task.details.headlines]
+    rows = []
+    for pair in pairs:
+        figure = task.details.legend[pair.figure]
+        low, high = (shown_signed(figure, end) for end in sorted((pair.low, pair.high)))
+        rows.append((
+            figure.name, f"{method_name(pair.first)} − {method_name(pair.second)}",
+            shown_signed(figure, pair.difference), f"{low} to {high}", pair.test, p_text(pair.p_corrected),
+            method_name(pair.verdict) if pair.verdict in task.places else pair.verdict, shown(figure, pair.detectable),
+        ))  # fmt: skip
+    header = ("score", "methods", "difference", "95% interval", "test", "p, corrected", "better", "detectable")
+    note = (
+        "On the same examples. A method is called better if p < 0.05 after Holm’s correction over all pairs of the "
+        "same score. Intervals are of one pair, uncorrected, and may exclude 0 where the test shows no difference. "
+        "Detectable: the smallest true difference that this data would detect with a power of 80%, all pairs tested; "
+        "–: none on this scale."
+    )
+    notes = [said for verdict, said in ONE_SEED.items() if verdict in {pair.verdict for pair in pairs}]
+    table = Table(header, rows, label=f"Pairs of methods {task.name}")
+    return Fold("Every pair of methods", "differences, paired by example", [note, table, *notes] if rows else [])
+
+
+def _scores(task: Task) -> Fold:
+    """A row for each figure: the baselines', then each method's before and after training."""
+    legend, methods = task.details.legend, task.details.methods
+    names = [name for name in dict.fromkeys(name for of in methods.values() for name in of.figures) if name in legend]
+    header = ["score", "unit", *map(baseline_name, task.details.baselines)]
+    columns: list[Scores] = [(of.figures, of.intervals, {}) for of in task.details.baselines.values()]
+    for method, of in methods.items():
+        began, ended = ([seed.before for seed in of.seeds.values()], [seed.figures for seed in of.seeds.values()])
+        before = pd.DataFrame(began).mean().to_dict()
+        header += [f"{method_name(method)}, before", method_name(method)]
+        columns.append((_with_real_thresholds(before, began), {}, {}))
+        columns.append((_with_real_thresholds(of.figures, ended), of.intervals, of.std))
+    note = "In brackets: 95% intervals. After ±: the seeds’ standard deviation. Before: the model before fine-tuning."
+    if task.kind == "question_answering":
+        note += " A best threshold of –: never answering scores best."
+    epochs = {method: ", ".join(str(seed.epoch) for seed in of.seeds.values()) for method, of in methods.items()}
+    kept = "; ".join(f"{method_name(method)} {of}" for method, of in epochs.items())
+    notes = [f"{name}: {said}." for name, said in task.details.notes.items()]
+    table = Table(header, score_rows(names, legend, columns), label=f"Scores {task.name}")
+    return Fold("Every score", f"{len(names)} of them", [note, table, f"Epochs kept, by seed: {kept}.", *notes])
+
+
+def _with_real_thresholds(means: Figures, seeds: Sequence[Figures]) -> Figures:
+    """Means over seeds, without best thresholds that a seed lacks, as never answering scores best."""
+
+    def is_real(name: str) -> bool:
+        best = name.removesuffix("_thresh")
+        return best == name or not any(never_answers(of, best) for of in seeds)
+
+    return {name: value for name, value in means.items() if is_real(name)}
+
+
+def _classes(task: Task) -> Fold:
+    """Precision, recall and F1 by class, for classifiers."""
+    rows = [
+        (name, figure_text(of.get("examples"), 0), method_name(method),
+         *(figure_text(100 * of[measure], 1) for measure in ("precision", "recall", "f1")))
+        for method in task.methods
+        if isinstance(breakdown := task.details.methods[method].breakdown, ClassBreakdown)
+        for name, of in breakdown.classes.items()
+    ]  # fmt: skip
+    header = ("class", "examples", "method", "precision, %", "recall, %", "F1, %")
+    table = Table(header, rows, label=f"Classes {task.name}")
+    return Fold("By class", "precision and recall", [table] if rows else [])
+
+
+def _curve(task: Task, curve: pd.DataFrame) -> Fold:
+    legend, columns = CURVES | task.details.legend, {}
+    for name in map(str, curve):
+        figure = legend.get(name)
+        as_text = partial(shown, figure) if figure else method_name if name == "method" else str
+        columns[figure.name if figure else name] = [as_text(of) for of in curve[name]]
+    table = Table.of(columns, f"Learning curves {task.name}")
+    return Fold("Learning curves as a table", f"{len(curve)} rows", [table])
