@@ -83,13 +83,13 @@ def check_project() -> dict[str, Any]:
     require_checkout(PARAMS, DATA_PARAMS)
     params, data = read_yaml(PARAMS), read_yaml(DATA_PARAMS)
     check_settings(params, data)
-    if f"{METHODS.replace('.', '/')}/${{item.method}}.py" not in read_text(PROJECT / "dvc.yaml"):
+    if str(plugin_file(METHODS, "${item.method}")) not in read_text(PROJECT / "dvc.yaml"):
         return params | data  # as in studies whose methods have names of their own
     for label in Grid.read(params).every_method:
         if label not in plugin_names(METHODS):
             raise InputError(
-                f"{PARAMS}: methods.{label}: dvc.yaml makes its stages depend on retrace/methods/{label}.py, which is "
-                "not there; copy the file of the method that it is like"
+                f"{PARAMS}: methods.{label}: dvc.yaml makes its stages depend on {plugin_file(METHODS, label)}, which "
+                "is not there; copy the file of the method that it is like"
             )
     return params | data
 

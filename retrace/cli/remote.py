@@ -56,12 +56,17 @@ def _fault(repo: Repo) -> str | None:
                 raise FileNotFoundError(f"{remote.path} is not there, is empty or does not answer")
             found.append(None)
         except Exception as error:  # anything that a remote's client raises
-            found.append(without_users(first_line(error)))
+            found.append(_said(error))
 
     asking = Thread(target=ask, daemon=True)
     asking.start()
     asking.join(PATIENCE)
     return found[0] if found else f"no answer in {PATIENCE:.0f} seconds"
+
+
+def _said(error: Exception) -> str:
+    """The first line of an error's message, without user names and passwords."""
+    return without_users(first_line(error))
 
 
 class Sender:
@@ -107,8 +112,7 @@ class Sender:
             self._send_new()
         except Exception as error:  # anything that a remote's client raises
             if not is_silent:
-                said = without_users(first_line(error))
-                print(f"error: not sent to remote {self._name}: {said}; {then}", file=sys.stderr, flush=True)
+                print(f"error: not sent to remote {self._name}: {_said(error)}; {then}", file=sys.stderr, flush=True)
             return False
         return True
 

@@ -29,6 +29,7 @@ from retrace.core.settings import (
     require_one_of,
 )
 from retrace.finetuning.settings import METHODS, PER_TASK, MethodSettings, load_method
+from retrace.report.runs import flat
 
 INTRODUCTION = f"""# Settings
 
@@ -169,20 +170,14 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path(), hours: s
         raise InputError(f"{error} (with {' and '.join(map(str, presets))}; nothing was written)") from None
     changed = {}
     for file, path in paths.items():
-        changed[file] = _count_changes(read_yaml(path), files[file])
+        old, new = flat(read_yaml(path)), flat(files[file])
+        changed[file] = sum(old.get(key) != new.get(key) for key in {**old, **new})
         stream = io.StringIO()
         yaml.dump(files[file], stream)
         text = COMMENT.sub(r"\1 #", stream.getvalue())
         if text != path.read_text(encoding="utf-8"):
             write_text(path, text)
     return {file: count for file, count in changed.items() if count}
-
-
-def _count_changes(old: Any, new: Any) -> int:
-    """How many values differ, of which a list is one."""
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        return sum(_count_changes(old.get(key), new.get(key)) for key in {**old, **new})
-    return int(old != new)
 
 
 def _load(yaml: YAML, path: Path) -> Any:

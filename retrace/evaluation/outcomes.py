@@ -169,11 +169,10 @@ def figures(metric: ModuleType, outcome: Any) -> dict[str, float]:
         once = _of_resamples(metric, metric.resampled(outcome), np.ones((1, len(outcome))))
         found = {name: float(values[0]) for name, values in once.items()}
     for name, value in found.items():
-        if name not in metric.FIGURES or not math.isfinite(value):
-            why = (
-                "is not in FIGURES" if name not in metric.FIGURES else f"is {value}; expected a finite number, or none"
-            )
-            raise InputError(f"{_file(metric)}: {name} {why}")
+        if name not in metric.FIGURES:
+            raise InputError(f"{_file(metric)}: {name} is not in FIGURES")
+        if not math.isfinite(value):
+            raise InputError(f"{_file(metric)}: {name} is {value}; expected a finite number, or none")
     return found
 
 
