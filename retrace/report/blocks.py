@@ -66,7 +66,10 @@ class Table:
     def names(self) -> list[str]:
         """The header, each column preceded by the text of its group."""
         above = [text for text, span in self.groups for _ in range(span)] or [""] * len(self.header)
-        return [f"{of}{', ' if ':' in of else ' '}{name}".strip() for of, name in zip(above, self.header, strict=True)]
+        return [
+            f"{group}{', ' if ':' in group else ' '}{name}".strip()
+            for group, name in zip(above, self.header, strict=True)
+        ]
 
     @property
     def file(self) -> str:

@@ -86,29 +86,29 @@ def _classified(
         found = [classified(rows, labels, classes) for rows in seeds]
         said, sure = found[0].predicted, found[0].probabilities
         assert sure is not None, "models give logits"
-        right = [of.predicted == labels for of in found]
-        opinions[method] = Opinion([classes[of] for of in said], right, sure.max(axis=1))
+        right = [outcome.predicted == labels for outcome in found]
+        opinions[method] = Opinion([classes[number] for number in said], right, sure.max(axis=1))
     for baseline, given in baselines.items():
-        opinions[baseline] = Opinion([classes[of] for of in given], [labels == given])
+        opinions[baseline] = Opinion([classes[number] for number in given], [labels == given])
     texts = [example.text if example.pair is None else f"{example.text} / {example.pair}" for example in examples]
-    return Predictions(task, texts, [[classes[of]] for of in labels], opinions, classes)
+    return Predictions(task, texts, [[classes[label]] for label in labels], opinions, classes)
 
 
 def _answered(task: Task, questions: Sequence[Question], kept: Kept, baselines: Given) -> Predictions:
-    golds, opinions = [tuple(dict.fromkeys(of.text for of in question.answers)) for question in questions], {}
+    golds, opinions = [tuple(dict.fromkeys(answer.text for answer in question.answers)) for question in questions], {}
 
     def f1(answers: Sequence[str]) -> list[float]:
         return [compare(right, answer)[1] for right, answer in zip(golds, answers, strict=True)]
 
     for method, seeds in kept.items():
         rows = seeds[0].set_index("id").reindex([question.id for question in questions])
-        said = [[of.get(question.id, "") for question in questions] for of in map(decided_answers, seeds)]
+        said = [[decided.get(question.id, "") for question in questions] for decided in map(decided_answers, seeds)]
         starts, sure = rows["start"].fillna(-1).astype(int).tolist(), (rows["score"] - rows["null_score"]).tolist()
         opinions[method] = Opinion(said[0], [f1(answers) for answers in said], sure, starts)
     for baseline, given in baselines.items():
-        answers = [of["text"] for of in given]
-        opinions[baseline] = Opinion(answers, [f1(answers)], starts=[of["start"] for of in given])
-    texts, passages = ([getattr(question, of) for question in questions] for of in ("text", "context"))
+        answers = [answer["text"] for answer in given]
+        opinions[baseline] = Opinion(answers, [f1(answers)], starts=[answer["start"] for answer in given])
+    texts, passages = ([getattr(question, key) for question in questions] for key in ("text", "context"))
     spans = [[(answer.start, len(answer.text)) for answer in question.answers] for question in questions]
     return Predictions(task, texts, golds, opinions, passages=passages, spans=spans)
 
@@ -121,7 +121,7 @@ def predictions_section(params: Mapping[str, Any], tasks: Sequence[Task], first:
     grid, names = Grid.read(params), {task.name for task in tasks}
     found = [_read(grid, task) for task in tasks if on_test(task.name) not in names]
     total = sum(len(each.texts) for each in found)
-    several = any(len(of.scores) > 1 for each in found for of in each.opinions.values())
+    several = any(len(opinion.scores) > 1 for each in found for opinion in each.opinions.values())
     seeds = "The answer shown is of the first seed; dots: right (●) or wrong (○) with each seed. " if several else ""
     left_out = "".join(
         f" Of {len(each.texts):,} {each.task.noun}, {MOST:,} are here, evenly spread."
@@ -148,8 +148,8 @@ def _printed(found: Predictions, first: int | None) -> Fold:
         passage = [found.passages[i]] if found.passages else []
         texts = [found.texts[i], *passage, " / ".join(found.golds[i]) or NO_ANSWER]
         said = [
-            f"{'✓' if of.scores[0][i] >= RIGHT else '✗'} {_cut(of.said[i]) or NO_ANSWER}"
-            for of in found.opinions.values()
+            f"{'✓' if opinion.scores[0][i] >= RIGHT else '✗'} {_cut(opinion.said[i]) or NO_ANSWER}"
+            for opinion in found.opinions.values()
         ]
         rows.append((str(i + 1), *map(_cut, texts), *said))
     header = ("№", "question", "passage", "right") if found.passages else ("№", "text", "right")

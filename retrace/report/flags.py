@@ -53,10 +53,10 @@ class Found(NamedTuple):
     @property
     def is_worse(self) -> bool:
         """Whether the evidence shows that the other is better, by the whole interval of the difference."""
-        of = self.evidence
-        if not isinstance(of, Shortfall) or of.figure not in self.legend:
+        evidence = self.evidence
+        if not isinstance(evidence, Shortfall) or evidence.figure not in self.legend:
             return False
-        return of.low > 0 if self.legend[of.figure].better == "lower" else of.high < 0
+        return evidence.low > 0 if self.legend[evidence.figure].better == "lower" else evidence.high < 0
 
     @property
     def title(self) -> str:
@@ -69,40 +69,42 @@ class Found(NamedTuple):
     @property
     def said(self) -> str:
         """The evidence with figures as the page prints them: shares as percentages, likelihoods as perplexities."""
-        of = self.evidence
-        if not isinstance(of, Shortfall) or of.figure not in self.legend:
-            return str(of)
-        if of.figure == LIKELIHOOD:
-            return _as_perplexity(of)
-        figure = self.legend[of.figure]
-        other = method_name(of.other) if of.other == "scratch" else baseline_name(of.other)
-        difference, low, high = (shown_signed(figure, each) for each in (of.value - of.against, of.low, of.high))
-        said = f"{figure.name} {shown(figure, of.value)}, {other} {shown(figure, of.against)}"
-        return f"{said}; difference {difference} (95% interval {low} to {high}) {of.note}".strip()
+        evidence = self.evidence
+        if not isinstance(evidence, Shortfall) or evidence.figure not in self.legend:
+            return str(evidence)
+        if evidence.figure == LIKELIHOOD:
+            return _as_perplexity(evidence)
+        figure = self.legend[evidence.figure]
+        other = method_name(evidence.other) if evidence.other == "scratch" else baseline_name(evidence.other)
+        difference, low, high = (
+            shown_signed(figure, each) for each in (evidence.value - evidence.against, evidence.low, evidence.high)
+        )
+        said = f"{figure.name} {shown(figure, evidence.value)}, {other} {shown(figure, evidence.against)}"
+        return f"{said}; difference {difference} (95% interval {low} to {high}) {evidence.note}".strip()
 
 
-def _as_perplexity(of: Shortfall) -> str:
+def _as_perplexity(shortfall: Shortfall) -> str:
     """The evidence on log likelihoods, whose difference is the logarithm of how many times a perplexity is another."""
 
     def exp(nats: float, digits: int) -> str:
         found = math.exp(min(nats, MOST_NATS))
         return figure_text(found, digits) if found < LARGE else f"{found:.2e}"
 
-    own, other = exp(-of.value, 1), exp(-of.against, 1)
-    times, low, high = exp(of.against - of.value, 2), exp(-of.high, 2), exp(-of.low, 2)
+    own, other = exp(-shortfall.value, 1), exp(-shortfall.against, 1)
+    times, low, high = exp(shortfall.against - shortfall.value, 2), exp(-shortfall.high, 2), exp(-shortfall.low, 2)
     said = f"perplexity per token {own}, a unigram model’s {other}"
-    return f"{said}; {times} times as high (95% interval {low} to {high}) {of.note}".strip()
+    return f"{said}; {times} times as high (95% interval {low} to {high}) {shortfall.note}".strip()
 
 
 def found_flags(details: Details, perplexity: PerplexityReport | None) -> list[Found]:
     """All flags: the language model's, then those of each task's seeds, methods and data."""
     found = perplexity_flags(perplexity)
-    for task, of in details.tasks.items():
-        methods = of.methods.items()
-        seen = [(method, seed, each.flags) for method, all_of in methods for seed, each in all_of.seeds.items()]
-        seen += [(method, "", all_of.flags) for method, all_of in methods]
-        for who, seed, flags in [*seen, (DATA, "", of.flags)]:
-            found += [Found(task, who, seed, flag, evidence, of.legend) for flag, evidence in flags.items()]
+    for task, task_details in details.tasks.items():
+        methods = task_details.methods.items()
+        seen = [(method, seed, each.flags) for method, all_seeds in methods for seed, each in all_seeds.seeds.items()]
+        seen += [(method, "", all_seeds.flags) for method, all_seeds in methods]
+        for who, seed, flags in [*seen, (DATA, "", task_details.flags)]:
+            found += [Found(task, who, seed, flag, evidence, task_details.legend) for flag, evidence in flags.items()]
     return found
 
 
@@ -119,16 +121,16 @@ def perplexity_flags(report: PerplexityReport | None) -> list[Found]:
 def flag_warnings(flags: Sequence[Found]) -> dict[str, list[str]]:
     """A warning for each kind of flag: who has it, or how many → what it means, and the evidence."""
     kinds: dict[tuple[str, bool], list[Found]] = {}
-    for of in flags:
-        kinds.setdefault((of.flag, of.is_worse), []).append(of)
+    for seen in flags:
+        kinds.setdefault((seen.flag, seen.is_worse), []).append(seen)
     warnings = {}
     for (flag, is_worse), found in kinds.items():
-        who, name = {_who(of) for of in found}, capital(found[0].title)
+        who, name = {_who(seen) for seen in found}, capital(found[0].title)
         lines = list(filter(None, [_meaning(flag, is_worse)]))
-        for of in found:
-            model = "" if of.who in (DATA, LANGUAGE_MODEL) else f", {method_name(of.who)}"
-            where = capital(_place(of)) if of.who == LANGUAGE_MODEL else title_of(of.task)
-            lines.append(f"{where}{model}{f', seed {of.seed}' if of.seed else ''}: {of.said}.")
+        for seen in found:
+            model = "" if seen.who in (DATA, LANGUAGE_MODEL) else f", {method_name(seen.who)}"
+            where = capital(_place(seen)) if seen.who == LANGUAGE_MODEL else title_of(seen.task)
+            lines.append(f"{where}{model}{f', seed {seen.seed}' if seen.seed else ''}: {seen.said}.")
         warnings[f"{name}: {who.pop()}" if len(who) == 1 else f"{name} · {len(found)}"] = lines
     return warnings
 
@@ -165,7 +167,7 @@ def flags_text(flags: Sequence[Found]) -> str:
 
 def flag_lines(flags: Sequence[Found]) -> list[str]:
     """A line for each flag: the task, the model or data, the flag and its evidence."""
-    return [f"{_owner(of)}: {of.title}: {of.said}" for of in flags]
+    return [f"{_owner(flag)}: {flag.title}: {flag.said}" for flag in flags]
 
 
 def _owner(found: Found) -> str:

@@ -61,23 +61,26 @@ def _pairs(task: Task) -> Fold:
 def _scores(task: Task) -> Fold:
     """A row for each figure: the baselines', then each method's before and after training."""
     legend, methods = task.details.legend, task.details.methods
-    names = [name for name in dict.fromkeys(name for of in methods.values() for name in of.figures) if name in legend]
+    found = dict.fromkeys(name for details in methods.values() for name in details.figures)
+    names = [name for name in found if name in legend]
     header = ["score", "unit", *map(baseline_name, task.details.baselines)]
-    columns: list[Scores] = [(of.figures, of.intervals, {}) for of in task.details.baselines.values()]
-    for method, of in methods.items():
-        began, ended = ([seed.before for seed in of.seeds.values()], [seed.figures for seed in of.seeds.values()])
+    kept: list[str] = []  # the epochs of each method's seeds
+    columns: list[Scores] = [(baseline.figures, baseline.intervals, {}) for baseline in task.details.baselines.values()]
+    for method, details in methods.items():
+        seeds = details.seeds.values()
+        began, ended = [seed.before for seed in seeds], [seed.figures for seed in seeds]
         before = pd.DataFrame(began).mean().to_dict()
         header += [f"{method_name(method)}, before", method_name(method)]
         columns.append((_with_real_thresholds(before, began), {}, {}))
-        columns.append((_with_real_thresholds(of.figures, ended), of.intervals, of.std))
+        columns.append((_with_real_thresholds(details.figures, ended), details.intervals, details.std))
+        kept.append(f"{method_name(method)} {', '.join(str(seed.epoch) for seed in seeds)}")
     note = "In brackets: 95% intervals. After ±: the seeds’ standard deviation. Before: the model before fine-tuning."
     if task.kind == "question_answering":
         note += " A best threshold of –: never answering scores best."
-    epochs = {method: ", ".join(str(seed.epoch) for seed in of.seeds.values()) for method, of in methods.items()}
-    kept = "; ".join(f"{method_name(method)} {of}" for method, of in epochs.items())
-    notes = [f"{name}: {said}." for name, said in task.details.notes.items()]
+    notes = [f"Epochs kept, by seed: {'; '.join(kept)}."]
+    notes += [f"{name}: {said}." for name, said in task.details.notes.items()]
     table = Table(header, score_rows(names, legend, columns), label=f"Scores {task.name}")
-    return Fold("Every score", f"{len(names)} of them", [note, table, f"Epochs kept, by seed: {kept}.", *notes])
+    return Fold("Every score", f"{len(names)} of them", [note, table, *notes])
 
 
 def _with_real_thresholds(means: Figures, seeds: Sequence[Figures]) -> Figures:
@@ -85,7 +88,7 @@ def _with_real_thresholds(means: Figures, seeds: Sequence[Figures]) -> Figures:
 
     def is_real(name: str) -> bool:
         best = name.removesuffix("_thresh")
-        return best == name or not any(never_answers(of, best) for of in seeds)
+        return best == name or not any(never_answers(figures, best) for figures in seeds)
 
     return {name: value for name, value in means.items() if is_real(name)}
 
@@ -93,11 +96,11 @@ def _with_real_thresholds(means: Figures, seeds: Sequence[Figures]) -> Figures:
 def _classes(task: Task) -> Fold:
     """Precision, recall and F1 by class, for classifiers."""
     rows = [
-        (name, figure_text(of.get("examples"), 0), method_name(method),
-         *(figure_text(100 * of[measure], 1) for measure in ("precision", "recall", "f1")))
+        (name, figure_text(figures.get("examples"), 0), method_name(method),
+         *(figure_text(100 * figures[measure], 1) for measure in ("precision", "recall", "f1")))
         for method in task.methods
         if isinstance(breakdown := task.details.methods[method].breakdown, ClassBreakdown)
-        for name, of in breakdown.classes.items()
+        for name, figures in breakdown.classes.items()
     ]  # fmt: skip
     header = ("class", "examples", "method", "precision, %", "recall, %", "F1, %")
     table = Table(header, rows, label=f"Classes {task.name}")
@@ -109,6 +112,6 @@ def _curve(task: Task, curve: pd.DataFrame) -> Fold:
     for name in map(str, curve):
         figure = legend.get(name)
         as_text = partial(shown, figure) if figure else method_name if name == "method" else str
-        columns[figure.name if figure else name] = [as_text(of) for of in curve[name]]
+        columns[figure.name if figure else name] = [as_text(value) for value in curve[name]]
     table = Table.of(columns, f"Learning curves {task.name}")
     return Fold("Learning curves as a table", f"{len(curve)} rows", [table])

@@ -41,10 +41,10 @@ def pretraining_section(
         if name == "training_loss" and "next_sentence_accuracy" in curve:
             what = replace(what, name="training loss, with that of the pairs")
         if name in curve:
-            columns[with_unit(name, what)] = [shown(what, of) for of in curve[name]]
-    measured = [of for split in report.splits.values() for of in split.measures.values()]
-    values = [getattr(of, unit) for of in measured for unit in UNITS]
-    values += [end for of in measured for ends in of.intervals.values() for end in ends.values()]
+            columns[with_unit(name, what)] = [shown(what, value) for value in curve[name]]
+    measured = [figures for split in report.splits.values() for figures in split.measures.values()]
+    values = [getattr(figures, unit) for figures in measured for unit in UNITS]
+    values += [end for figures in measured for ends in figures.intervals.values() for end in ends.values()]
     absent = [ABSENT] if None in values else []
     fold = Fold("Losses by epoch", f"{len(curve)} rows", [Table.of(columns, "Pretraining by epoch")])
     figure, table = _figure(report, curve, updates, record), perplexity_table(report)

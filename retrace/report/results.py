@@ -77,14 +77,14 @@ class Task:
     @cached_property
     def methods(self) -> list[str]:
         """The methods that have the headline, from the best to the worst."""
-        found = {name: of.figures[self.headline] for name, of in self.details.methods.items()
-                 if self.headline in of.figures}  # fmt: skip
+        found = {name: method.figures[self.headline] for name, method in self.details.methods.items()
+                 if self.headline in method.figures}  # fmt: skip
         return sorted(found, key=lambda name: -self.sign * found[name])
 
     @property
     def baselines(self) -> list[str]:
         """The baselines that have the headline: some figures need probabilities."""
-        return [name for name, of in self.details.baselines.items() if self.headline in of.figures]
+        return [name for name, baseline in self.details.baselines.items() if self.headline in baseline.figures]
 
     @property
     def examples(self) -> int:
@@ -100,10 +100,10 @@ class Task:
         """A baseline's headline."""
         return self.score_of(self.details.baselines[name])
 
-    def score_of(self, of: MethodDetails | BaselineDetails | GroupDetails) -> Score:
+    def score_of(self, details: MethodDetails | BaselineDetails | GroupDetails) -> Score:
         """The headline of a method, of a baseline, or of some examples."""
-        value = of.figures[self.headline]
-        interval = of.intervals.get(self.headline, {"low": value, "high": value})
+        value = details.figures[self.headline]
+        interval = details.intervals.get(self.headline, {"low": value, "high": value})
         return self._printed(shown, value, interval["low"], interval["high"])
 
     def seeds(self, method: str) -> list[float]:
@@ -166,7 +166,7 @@ class Task:
 def read_tasks(details: Details, params: Mapping[str, Any], with_curves: bool = True) -> list[Task]:
     """The tasks of scores.json, each test set after the validation set that chose its epoch."""
     grid = Grid.read(params)
-    scored = [method for of in details.tasks.values() for method in of.methods]  # also delisted ones
+    scored = [method for task in details.tasks.values() for method in task.methods]  # also delisted ones
     places = {method: place for place, method in enumerate(dict.fromkeys([*grid.every_method, *scored]))}
     tasks = []
     for name, found in details.tasks.items():

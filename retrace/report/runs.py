@@ -112,7 +112,10 @@ def models_folds(
     folds = []
     for name, (facts, counts) in models.items():
         total = sum(counts.values())
-        rows = [(module, f"{of:,}", f"{100 * of / total:.1f}") for module, of in (*counts.items(), ("total", total))]
+        rows = [
+            (module, f"{count:,}", f"{100 * count / total:.1f}")
+            for module, count in (*counts.items(), ("total", total))
+        ]
         table = Table(("module", "parameters", "% of all"), rows, label=f"Parameters {name}")
         folds.append(Fold(f"Model {name}".strip(), f"{total:,} parameters", [_started(facts), table]))
     names = [name for name in HEADINGS if any(getattr(record, name) is not None for record in runs.values())]

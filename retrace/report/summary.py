@@ -67,7 +67,7 @@ def _cheap(tasks: Sequence[Task], shares: Mapping[str, float]) -> str:
     """The better of LoRA and adapters against full fine-tuning."""
     gains = {method: [(task, gain) for task in tasks if (gain := task.difference(method, FULL))]
              for method in CHEAP if method in shares}  # fmt: skip
-    found = [method for method, of in gains.items() if tasks and len(of) == len(tasks)]
+    found = [method for method, compared in gains.items() if tasks and len(compared) == len(tasks)]
     if not found:
         return ""
     best = max(found, key=lambda method: sum(task.sign * task.score(method).value for task in tasks))
@@ -84,7 +84,7 @@ def _perplexity(report: PerplexityReport | None) -> str:
     if report is None:
         return ""
     split = report.splits["valid"]
-    own, *_, unigram = (of.perplexity_per_token for of in split.measures.values())
+    own, *_, unigram = (figures.perplexity_per_token for figures in split.measures.values())
     if own is None or unigram is None:
         return "The language model’s perplexity is not defined on this text."
     beaten = ""
@@ -117,12 +117,12 @@ def _at_baselines(task: Task, standing: str) -> list[str]:
     """The methods that have this standing against some baselines, grouped by these baselines."""
     found: dict[str, list[str]] = {}
     for method in task.methods:
-        of = [baseline_name(name) for name in task.baselines if task.against(method, name) == standing]
-        if of:
-            found.setdefault(listed(of), []).append(method_name(method))
+        baselines = [baseline_name(name) for name in task.baselines if task.against(method, name) == standing]
+        if baselines:
+            found.setdefault(listed(baselines), []).append(method_name(method))
     return [
-        f"{'all methods' if 1 < len(methods) == len(task.methods) else listed(methods)} on {task.noun} ({of})"
-        for of, methods in found.items()
+        f"{'all methods' if 1 < len(methods) == len(task.methods) else listed(methods)} on {task.noun} ({baselines})"
+        for baselines, methods in found.items()
     ]
 
 

@@ -64,9 +64,9 @@ def task_panels(task: Task) -> list[Panels]:
     if not task.methods:
         return []
     found = {method: task.details.methods[method].breakdown for method in task.methods}
-    classes = {method: of for method, of in found.items() if isinstance(of, ClassBreakdown)}
-    answers = {method: of for method, of in found.items() if isinstance(of, AnswerBreakdown)}
-    kinds = dict.fromkeys(kind for of in task.details.methods.values() for kind in of.groups)
+    classes = {method: breakdown for method, breakdown in found.items() if isinstance(breakdown, ClassBreakdown)}
+    answers = {method: breakdown for method, breakdown in found.items() if isinstance(breakdown, AnswerBreakdown)}
+    kinds = dict.fromkeys(kind for details in task.details.methods.values() for kind in details.groups)
     return [
         *learning(task, task.headline),
         *([confusion(task, classes), calibration(task, classes)] if classes else thresholds(task, answers)),
@@ -164,7 +164,7 @@ def _short(names: Sequence[str]) -> dict[str, str]:
 
 def calibration(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
     """Reliability diagrams: accuracy by confidence."""
-    low = min([0.5, *(sure for of in found.values() for sure in of.reliability.get("confidence", ()))])
+    low = min([0.5, *(sure for breakdown in found.values() for sure in breakdown.reliability.get("confidence", ()))])
     axes = Axes((100 * low, 100), (0, 100))
 
     def draw(method: str) -> Drawn:
@@ -195,10 +195,12 @@ def calibration(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
 
 def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]:
     """The headline by the threshold for abstaining; none if a method never abstains."""
-    columns = {method: of.threshold_curve for method, of in found.items()}
-    if not all(task.headline in of for of in columns.values()):
+    columns = {method: breakdown.threshold_curve for method, breakdown in found.items()}
+    if not all(task.headline in points for points in columns.values()):
         return []
-    curves = {method: list(zip(of["threshold"], of[task.headline], strict=True)) for method, of in columns.items()}
+    curves = {
+        method: list(zip(points["threshold"], points[task.headline], strict=True)) for method, points in columns.items()
+    }
     best = {method: _best_point(task, method, curve) for method, curve in curves.items()}
     curves = {method: sorted({*curve, best[method]}) for method, curve in curves.items()}
     ends = np.quantile([x for curve in curves.values() for x, _ in curve], (0.05, 0.95))
@@ -222,34 +224,35 @@ def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]
         "score and its threshold, chosen on these same questions and therefore optimistic"
     )
     note += _of_seeds(task, ", one for all seeds; under “Every score” each seed has its own") + "."
-    return [_row(task, "threshold", "When to answer", note, draw, lambda of: figure_text(best[of][1], 1))]
+    return [_row(task, "threshold", "When to answer", note, draw, lambda method: figure_text(best[method][1], 1))]
 
 
 def _best_point(task: Task, method: str, curve: Curve) -> tuple[float, float]:
     """The best threshold and its score: of one seed those under “Every score”, which may lie between the points."""
-    of, name = task.details.methods[method], f"best_{task.headline}"
-    if len(of.seeds) == 1 and name in of.figures:
-        at = curve[0][0] if never_answers(of.figures, name) else of.figures[f"{name}_thresh"]
-        return at, of.figures[name]
+    details, name = task.details.methods[method], f"best_{task.headline}"
+    if len(details.seeds) == 1 and name in details.figures:
+        at = curve[0][0] if never_answers(details.figures, name) else details.figures[f"{name}_thresh"]
+        return at, details.figures[name]
     return max(curve, key=lambda point: point[1])
 
 
 def groups(task: Task, kind: str) -> list[Panels]:
     """The headline by groups of examples, with intervals; a single group is shown beside all examples."""
     found = {
-        method: {name: (of.examples, task.score_of(of))
-                 for name, of in task.details.methods[method].groups.get(kind, {}).items()
-                 if of.examples < task.examples and task.headline in of.figures}
+        method: {name: (group.examples, task.score_of(group))
+                 for name, group in task.details.methods[method].groups.get(kind, {}).items()
+                 if group.examples < task.examples and task.headline in group.figures}
         for method in task.methods
     }  # fmt: skip
-    names = list(dict.fromkeys(name for of in found.values() for name in of))
+    names = list(dict.fromkeys(name for by_group in found.values() for name in by_group))
     if not names:
         return []
-    title, note = _group_text(task, kind, {name: count for of in found.values() for name, (count, _) in of.items()})
+    sizes = {name: count for by_group in found.values() for name, (count, _) in by_group.items()}
+    title, note = _group_text(task, kind, sizes)
     if len(names) == 1:
         names = ["all", *names]
-        found = {method: {"all": (task.examples, task.score(method)), **of} for method, of in found.items()}
-    scores = [score for of in found.values() for _, score in of.values()]
+        found = {method: {"all": (task.examples, task.score(method)), **by_group} for method, by_group in found.items()}
+    scores = [score for by_group in found.values() for _, score in by_group.values()]
     steps = svg.ticks(min(score.low for score in scores), max(score.high for score in scores))
     axes = Axes((steps[0], steps[-1]), (len(names) - 0.5, -0.5))
 
@@ -326,10 +329,10 @@ def _figures(curve: Curve, digits: int) -> str:
 
 def _by_epoch(task: Task, method: str, valid: Any) -> Curve:
     """The training loss of each update by epoch, the mean over seeds; `valid` has as many epochs."""
-    losses = pd.DataFrame({seed: dict(curve) for (of, seed), curve in task.updates.items() if of == method})
+    losses = pd.DataFrame({seed: dict(curve) for (name, seed), curve in task.updates.items() if name == method})
     points, epochs = curve_of(losses.mean(axis=1).sort_index()), valid.dropna(how="all").index.max()
     return [(x * epochs / points[-1][0], y) for x, y in points]
 
 
 def _of_seeds(task: Task, text: str) -> str:
-    return text if any(len(of.seeds) > 1 for of in task.details.methods.values()) else ""
+    return text if any(len(details.seeds) > 1 for details in task.details.methods.values()) else ""
