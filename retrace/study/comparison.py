@@ -162,16 +162,16 @@ def known_method(params: Mapping[str, Any], name: str) -> Method:
 
 def _measured(reports: Reports) -> Iterator[tuple[tuple[str, ...], Mapping[str, Reproduced | None]]]:
     """The first parts of an address, and the figures there by name, for everything that was run."""
-    for task, of in reports.details.tasks.items():
-        for method, scores in of.methods.items():
+    for task, details in reports.details.tasks.items():
+        for method, scores in details.methods.items():
             # These intervals cover examples and, where there are several, seeds.
             known = {name: value for name, value in scores.figures.items() if name in scores.intervals}
-            kept = _figures(known, of.legend, scores.intervals, scores.std)
+            kept = _figures(known, details.legend, scores.intervals, scores.std)
             seeds = scores.seeds.values()
-            yield ("score", task, method), _over_seeds([seed.figures for seed in seeds], of.legend) | kept
-            yield ("before", task, method), _over_seeds([seed.before for seed in seeds], of.legend)
-        for name, scores in of.baselines.items():
-            yield ("baseline", task, name), _figures(scores.figures, of.legend, scores.intervals)
+            yield ("score", task, method), _over_seeds([seed.figures for seed in seeds], details.legend) | kept
+            yield ("before", task, method), _over_seeds([seed.before for seed in seeds], details.legend)
+        for name, scores in details.baselines.items():
+            yield ("baseline", task, name), _figures(scores.figures, details.legend, scores.intervals)
     for task, curve in reports.curves.items():
         legend = CURVES | reports.details.tasks[task].legend
         for method, epochs in curve.groupby("method"):
@@ -180,8 +180,8 @@ def _measured(reports: Reports) -> Iterator[tuple[tuple[str, ...], Mapping[str, 
     if reports.pretraining is not None:
         for epoch, rows in reports.pretraining.groupby("epoch"):
             yield ("pretraining", str(epoch)), _over_seeds(rows, CURVES)
-    for split, of in reports.perplexity.splits.items() if reports.perplexity else ():
-        for kind, found in of.measures.items():
+    for split, measured in reports.perplexity.splits.items() if reports.perplexity else ():
+        for kind, found in measured.measures.items():
             values = {unit: getattr(found, unit) for unit in UNITS}
             yield ("perplexity", split, kind), _figures(values, UNITS, found.intervals)
     for name, record in reports.runs.items():
@@ -217,8 +217,8 @@ def _figures(
     found: dict[str, Reproduced | None] = dict.fromkeys(values)
     for name, value in values.items():
         if value is not None:
-            of, what = intervals.get(name, {}), legend[name]
-            ends = {end: at for end in ("low", "high") if (at := of.get(end)) is not None}
+            known, what = intervals.get(name, {}), legend[name]
+            ends = {end: at for end in ("low", "high") if (at := known.get(end)) is not None}
             interval = ends if len(ends) == 2 else None
             found[name] = Reproduced(value, what.scale, std.get(name), interval, better=what.better)
     return found
@@ -288,9 +288,11 @@ def evidence(study: PublishedStudy, reports: Reports) -> list[dict[str, str]]:
     """
     found = []
     for place, doubt in enumerate(study.doubts):
-        shown = {what: _find(address, reports, f"doubts[{place}]: {what}") for what, address in doubt.figures.items()}
-        found.append({what: Form(SCALES[of.scale].digits).text(of.value, interval=of.interval) if of else ""
-                      for what, of in shown.items()})  # fmt: skip
+        texts = {}
+        for what, address in doubt.figures.items():
+            shown = _find(address, reports, f"doubts[{place}]: {what}")
+            texts[what] = Form(SCALES[shown.scale].digits).text(shown.value, interval=shown.interval) if shown else ""
+        found.append(texts)
     return found
 
 

@@ -63,7 +63,7 @@ def compared_sections(tables: Iterable[ComparedTable]) -> list[Section]:
     blocks: dict[str, list[str | Table]] = {}
     for table in tables:
         blocks.setdefault(table.section, [LEGEND] if not blocks else []).extend([f"{table.title}:", _compared(table)])
-    return [Section(title, of) for title, of in blocks.items()]
+    return [Section(title, contents) for title, contents in blocks.items()]
 
 
 def _compared(table: ComparedTable) -> Table:

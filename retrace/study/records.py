@@ -93,7 +93,7 @@ class Entry:
 
     def text(self, name: str) -> str:
         """The mean as shown to readers, after ± the standard deviation over seeds."""
-        return " ± ".join(_shown(name, of(self.values(name))) for of in (mean, stdev))
+        return " ± ".join(_shown(name, statistic(self.values(name))) for statistic in (mean, stdev))
 
     def seeds(self, name: str) -> str:
         """Each seed's figure."""
@@ -145,7 +145,7 @@ def standings(entries: Sequence[Entry]) -> list[dict[str, Standing]]:
         tested = {name: p for name, p in tests.items() if p is not None}
         tests |= dict(zip(tested, holm(list(tested.values())), strict=True))
         found.append({name: _standing(name, entry, entries, best.get(name), tests.get(name)) for name in FIGURES})
-        best |= {name: place for name, of in found[-1].items() if of.is_record}
+        best |= {name: place for name, standing in found[-1].items() if standing.is_record}
     return found
 
 
@@ -166,7 +166,7 @@ def _test(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
 
     if not (stdev(ours) or stdev(theirs)):
         return None
-    sides = (of(side) for side in (ours, theirs) for of in (mean, stdev, len))
+    sides = (statistic(side) for side in (ours, theirs) for statistic in (mean, stdev, len))
     return float(ttest_ind_from_stats(*sides, equal_var=False).pvalue)
 
 
@@ -216,8 +216,8 @@ def _scores(folder: Path, task: str) -> tuple[str, dict[int, float]]:
     methods = tasks[task].methods if task in tasks else {}
     if len(methods) != 1:
         raise InputError(f"{folder / DETAILS}: {task}: expected one method, found {', '.join(methods) or 'none'}")
-    ((method, of),) = methods.items()
-    return method, {int(seed): each.figures[FIGURES[task][1]] for seed, each in of.seeds.items()}
+    ((method, details),) = methods.items()
+    return method, {int(seed): each.figures[FIGURES[task][1]] for seed, each in details.seeds.items()}
 
 
 def _perplexity(folder: Path) -> tuple[float, float]:
@@ -264,8 +264,8 @@ def records_page(project: Path) -> str:
         entries = read_records(project / STUDIES / study / RECORDS)
         stood = standings(entries)
         runs = [
-            (entry, _figures_table(entry, of), Code(entry.command, "sh"), _tried_table(entry))
-            for entry, of in zip(entries, stood, strict=True)
+            (entry, _figures_table(entry, standing), Code(entry.command, "sh"), _tried_table(entry))
+            for entry, standing in zip(entries, stood, strict=True)
         ]
         budgets.append((title, study, _runs_table(entries, stood), runs))
     return fill_markdown("records.md.j2", Path(__file__).parent, budgets=budgets).rstrip() + "\n"
@@ -279,7 +279,7 @@ def _title(name: str) -> str:
 def _runs_table(entries: Sequence[Entry], stood: Sequence[Mapping[str, Standing]]) -> Table:
     """A row for each run, the last record of each figure in bold; or one that says that there is no run."""
     header = ("run", "commit", "date", *map(_title, FIGURES))
-    best = {name: place for place, of in enumerate(stood, 1) for name, each in of.items() if each.is_record}
+    best = {name: place for place, figures in enumerate(stood, 1) for name, each in figures.items() if each.is_record}
     rows = [
         (str(i), entry.commit[:7], entry.date, *(Cell(entry.text(name), bold=best[name] == i) for name in FIGURES))
         for i, entry in enumerate(entries, 1)
@@ -289,9 +289,9 @@ def _runs_table(entries: Sequence[Entry], stood: Sequence[Mapping[str, Standing]
 
 def _figures_table(entry: Entry, stood: Mapping[str, Standing]) -> Table:
     rows = []
-    for name, of in stood.items():
-        against = NOTHING if of.before is None else str(of.before + 1)
-        rows.append((_title(name), entry.text(name), entry.seeds(name), against, p_text(of.p), of.said))
+    for name, standing in stood.items():
+        against = NOTHING if standing.before is None else str(standing.before + 1)
+        rows.append((_title(name), entry.text(name), entry.seeds(name), against, p_text(standing.p), standing.said))
     return Table(("figure", "mean", "by seed", "against run", "p", "result"), rows)
 
 

@@ -227,8 +227,8 @@ def estimate(
             "estimate": needs.peak, "by the formula": math.nan if formula is None else formula[1].at(batch, length),
         })  # fmt: skip
     found = pd.DataFrame(rows)
-    for share, of in (("saved", "estimate"), ("saved by the formula", "by the formula")):
-        found[share] = (1 - found[of] / found[of][0]).where(found.index > 0)
+    for share, column in (("saved", "estimate"), ("saved by the formula", "by the formula")):
+        found[share] = (1 - found[column] / found[column][0]).where(found.index > 0)
     return found
 
 
@@ -240,7 +240,7 @@ def estimates_table(estimates: pd.DataFrame) -> Table:
                  "saved by the formula"):  # fmt: skip
         is_share = name.startswith("saved")
         values = estimates[name]
-        shown = [figure_text(100 * of, 1) if is_share else figure_text(of / 2**20, 0) for of in values]
+        shown = [figure_text(100 * value, 1) if is_share else figure_text(value / 2**20, 0) for value in values]
         columns[f"% {name}" if is_share else f"{name}, MiB"] = shown
     return Table.of(columns, "Table")
 
