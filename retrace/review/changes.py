@@ -148,12 +148,13 @@ class _Judge:
         if place.is_baseline:
             return None
         found = [side.method(place) for side in self._sides]
-        spreads = [(len(of.seeds) - 1, of.std[place.figure]) for of in found if of and place.figure in of.std]
+        varying = [method for method in found if method and place.figure in method.std]
+        spreads = [(len(method.seeds) - 1, method.std[place.figure]) for method in varying]
         pooled = sum(free * std**2 for free, std in spreads)
-        examples = [] if has_same_examples else [_error_over_examples(of, place.figure) for of in found]
+        examples = [] if has_same_examples else [_error_over_examples(method, place.figure) for method in found]
         if not pooled or None in examples:
             return None
-        seeds = sum(1 / side.seeds_of(of) for side, of in zip(self._sides, found, strict=True))
+        seeds = sum(1 / side.seeds_of(method) for side, method in zip(self._sides, found, strict=True))
         of_seeds, freedom = pooled * seeds, sum(free for free, _ in spreads)
         old, new = (side.figures[place] for side in self._sides)
         of_examples = math.hypot(*(error or 0.0 for error in examples))

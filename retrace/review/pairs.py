@@ -33,15 +33,15 @@ def paired_differences(
     """
     (own, part), kind, settings = task_and_part(task), kind_of(task, sides), params.metrics
     seeds = [flat(side.params).get("finetune.seeds") or [] for side in sides]
-    runs = [(side, Cell(own, method, seed)) for side, of in zip(sides, seeds, strict=True) for seed in of]
+    runs = [(side, Cell(own, method, seed)) for side, listed in zip(sides, seeds, strict=True) for seed in listed]
     outcomes = [_outcome(cell, part, kind, side) for side, cell in runs]
-    found = [of for of in outcomes if of is not None]
-    if any(_asked(of) != _asked(found[0]) for of in found):
+    found = [outcome for outcome in outcomes if outcome is not None]
+    if any(_asked(outcome) != _asked(found[0]) for outcome in found):
         return None
     if len(found) < len(outcomes) or seeds[0] != seeds[1]:
         return {}
     scoring = Scoring(getattr(settings, kind)).of(figures)
-    by_place = {str(place): of for place, of in enumerate(found)}
+    by_place = {str(place): outcome for place, outcome in enumerate(found)}
     scored = [*scoring.scored(by_place, settings.bootstrap_samples, settings.seed).values()]
     before, after = scored[: len(scored) // 2], scored[len(scored) // 2 :]
     return {name: difference(name, after, before, are_paired=True) for name in figures if name in before[0].drawn}
@@ -60,7 +60,7 @@ def paired_perplexity(
         return None, None
     if _have_other_tokens(split, sides):
         bytes_per_token = float(old[1].bytes.sum() / old[1].tokens.sum())
-        values = [_perplexity("bits_per_byte", bytes_per_token, of) for of in (old, new)]
+        values = [_perplexity("bits_per_byte", bytes_per_token, measured) for measured in (old, new)]
         return values, _paired("bits_per_byte", bytes_per_token, (old, new), params)
     return None, _paired("perplexity_per_token", 1.0, (old, new), params) if are_same_documents(old, new) else None
 
@@ -92,17 +92,21 @@ def _differ(size: str, split: str, sides: Sequence[Revision], is_pseudo: bool) -
 def _paired(unit: str, factor: float, both: tuple[Measured, Measured], params: EvaluateParams) -> Difference | None:
     """The difference of perplexities, exp of `factor` times the loss per unit, on the same documents; None for one."""
     settings, count = params.metrics, min(int((losses.scored > 0).sum()) for losses, _ in both)
-    figures = {str(place): resampled(*of) for place, of in enumerate(both)}
+    figures = {str(place): resampled(*measured) for place, measured in enumerate(both)}
     drawn = resample(figures, len(both[0][0].sums), settings.bootstrap_samples, settings.seed)
     before, after = (
-        Scored({FIGURE: _perplexity(unit, factor, of)}, {FIGURE: np.exp(factor * nats[unit])}, examples={FIGURE: count})
-        for of, nats in zip(both, drawn.values(), strict=True)
+        Scored(
+            {FIGURE: _perplexity(unit, factor, measured)},
+            {FIGURE: np.exp(factor * nats[unit])},
+            examples={FIGURE: count},
+        )
+        for measured, nats in zip(both, drawn.values(), strict=True)
     )
     return difference(FIGURE, [after], [before], are_paired=True) if count > 1 else None
 
 
-def _perplexity(unit: str, factor: float, of: Measured) -> float:
-    return math.exp(factor * float(resampled(*of)(np.ones((1, len(of[0].sums))))[unit][0]))
+def _perplexity(unit: str, factor: float, measured: Measured) -> float:
+    return math.exp(factor * float(resampled(*measured)(np.ones((1, len(measured[0].sums))))[unit][0]))
 
 
 @cache

@@ -60,8 +60,8 @@ class Revision:
     def figures(self) -> dict[Place, float]:
         """The headline figures; none if the revision has none."""
         found: dict[Place, float] = {}
-        for task, of in self._tasks.items():
-            for is_baseline, side in ((False, of.methods), (True, of.baselines)):
+        for task, metrics in self._tasks.items():
+            for is_baseline, side in ((False, metrics.methods), (True, metrics.baselines)):
                 for who, values in side.items():
                     found |= {Place(task, who, name, is_baseline): value for name, value in values.items()}
         for part, measures in self._text.splits.items():
@@ -72,12 +72,12 @@ class Revision:
     @property
     def flaggable(self) -> set[tuple[str, str]]:
         """What flags are about: the models of the headline figures and the data, by task or split."""
-        models = {(task, who) for task, of in self._tasks.items() for who in (*of.methods, DATA)}
+        models = {(task, who) for task, metrics in self._tasks.items() for who in (*metrics.methods, DATA)}
         return models | {(part, LANGUAGE_MODEL) for part in self._text.splits}
 
     def flags_of(self, listed: Set[tuple[str, str]]) -> dict[str, int]:
         """The flags of what is listed, as readers see them, and how many seeds have each; data has 1."""
-        flags = {(task, who): each for task, of in self._tasks.items() for who, each in of.flags.items()}
+        flags = {(task, who): each for task, metrics in self._tasks.items() for who, each in metrics.flags.items()}
         flags |= {(part, LANGUAGE_MODEL): each for part, each in self._text.flags.items()}
         return {" ".join((*place, flag)): count for place in flags if place in listed
                 for flag, count in flags[place].items()}  # fmt: skip
@@ -123,7 +123,9 @@ class Revision:
         except DvcException:
             return []
         # Names that end with .dvc are files that `dvc add` tracks.
-        return sorted(name for name, of in changed.items() if not name.endswith(".dvc") and any(map(_is_change, of)))
+        return sorted(
+            name for name, changes in changed.items() if not name.endswith(".dvc") and any(map(_is_change, changes))
+        )
 
     def read(self, path: Path) -> bytes | None:
         """The content of a file, if available."""
