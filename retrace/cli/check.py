@@ -107,10 +107,10 @@ def check_ready() -> dict[str, Any]:
     in the remote.
     """
     settings = check_project()
-    for of in (ClassificationParams, QuestionAnsweringParams):
-        section = _fixed(of.dvc_keys()[0])
+    for params_class in (ClassificationParams, QuestionAnsweringParams):
+        section = _fixed(params_class.dvc_keys()[0])
         for name in build(dict[str, dict], settings, section):
-            task = of.read(settings, key=name).task
+            task = params_class.read(settings, key=name).task
             folder = Path(task.folder)
             if not any(Path(f"{above}.dvc").is_file() for above in (folder, *folder.parents)):
                 check_files(task, f"{section}.{name}")
@@ -176,11 +176,11 @@ def check_settings(params: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     """Raise InputError unless the stages accept the settings of params.yaml and data/params.yaml."""
     settings = with_data(params, data)
     values_of(settings, NAMED_BY_DVC)
-    for stage, of in STAGES.items():
-        if not any("{" in key for key in of.dvc_keys()) or stage == "report":
-            of.read(settings)
+    for stage, params_class in STAGES.items():
+        if not any("{" in key for key in params_class.dvc_keys()) or stage == "report":
+            params_class.read(settings)
     tasks = tasks_of(settings)
-    read = {*tasks, *(_fixed(key) for of in STAGES.values() for key in of.dvc_keys())} - {""}
+    read = {*tasks, *(_fixed(key) for params_class in STAGES.values() for key in params_class.dvc_keys())} - {""}
     for file, values in ((PARAMS, params), (DATA_PARAMS, data)):
         _require_read(values, {key for key in read if file_of(key) == file}, file)
     require_one_of(plugin_names(FAMILIES), settings["family"], "family")
@@ -205,10 +205,10 @@ def check_settings(params: Mapping[str, Any], data: Mapping[str, Any]) -> None:
 def tasks_of(settings: Mapping[str, Any]) -> dict[str, str]:
     """All tasks, each with the section of data/params.yaml that defines its kind."""
     tasks = {"sst2": "classification", "squad": "question_answering"}
-    for of in (STAGES[stage] for stage in FURTHER_TASKS):
-        section = _fixed(of.dvc_keys()[0])
+    for params_class in (STAGES[stage] for stage in FURTHER_TASKS):
+        section = _fixed(params_class.dvc_keys()[0])
         for name in build(dict[str, dict], settings, section):
-            of.read(settings, key=name)
+            params_class.read(settings, key=name)
             if name in tasks:
                 raise InputError(f"{DATA_PARAMS}: {section}.{name}: {tasks[name]} has a task of that name too")
             tasks[name] = section

@@ -152,7 +152,9 @@ class Slurm:
         """Queue them all as one job array."""
         JOBS.mkdir(parents=True, exist_ok=True)
         with self._executor.batch():
-            jobs = [self._executor.submit(Command(of, log_of(name).resolve())) for name, of in commands.items()]
+            jobs = [
+                self._executor.submit(Command(command, log_of(name).resolve())) for name, command in commands.items()
+            ]
         if alone:
             print(*(f"job {job.job_id}: {log_of(name)}" for name, job in zip(commands, jobs, strict=True)), flush=True)
         return [Queued(job) for job in jobs]

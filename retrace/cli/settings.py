@@ -79,8 +79,8 @@ def settings() -> None:
 def keys_of_stages() -> dict[str, Schema]:
     """The keys that stages read, with their JSON schemas; NAME stands for what dvc.yaml fills in."""
     keys: dict[str, Schema] = {}
-    for stage, of in STAGES.items():
-        for name, schema in schema_of(of)["properties"].items():
+    for stage, params_class in STAGES.items():
+        for name, schema in schema_of(params_class)["properties"].items():
             key = name.rpartition(":")[2].replace("${item.task}", TASKS.get(stage, ""))
             if key not in ("", "${data}"):
                 keys.setdefault(re.sub(r"\$\{[\w.]+\}", "NAME", key), schema)

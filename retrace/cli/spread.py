@@ -120,7 +120,7 @@ def _repro(
 
     Raises typer.Exit with the exit code of the first that failed.
     """
-    failed = crew.run(place, {name: [*DVC, *of] for name, of in runs.items()}, received, at_once)
+    failed = crew.run(place, {name: [*DVC, *arguments] for name, arguments in runs.items()}, received, at_once)
     if failed and (at_once or isinstance(place, Slurm)):  # else its output was shown
         reasons = [f"  {name}: {crew.why_failed(name)}" for name in failed]
         print(f"error: {len(failed)} of {len(runs)} stages failed:", *reasons, sep="\n", file=sys.stderr)
