@@ -161,9 +161,9 @@ class Trained:
     def _line(self, name: str, evidence: str | Shortfall) -> str:
         flag, _, part = name.partition(" on ")
         legend = LANGUAGE_MODELS if self.cell is None else self.scored[0][0].legend
-        of = Found("", "", "", flag, evidence, legend)
+        found = Found("", "", "", flag, evidence, legend)
         where = f" on {TEXTS[part]} text" if self.cell is None else f" on {part}" if part else ""
-        return f"{of.title}{'' if flag in TITLES else where}: {of.said}"
+        return f"{found.title}{'' if flag in TITLES else where}: {found.said}"
 
     @property
     def origins(self) -> list[Origin]:
@@ -316,16 +316,16 @@ def headline_figures(model: Trained) -> dict[str, float]:
         return {name: trial.figures[name] for name in task.headlines}
     assert model.perplexity is not None, "a model without scores is a language model"
     return {
-        f"{name}_perplexity": of.perplexity_per_token
-        for name, of in model.perplexity.splits["valid"].measures.items()
-        if name != "unigram" and of.perplexity_per_token is not None
+        f"{name}_perplexity": figures.perplexity_per_token
+        for name, figures in model.perplexity.splits["valid"].measures.items()
+        if name != "unigram" and figures.perplexity_per_token is not None
     }
 
 
 def _score_table(model: Trained) -> Table:
     task, _, trial = model.scored[0]
     columns = [(trial.figures, trial.intervals, {}), (trial.before, {}, {})]
-    columns += [(of.figures, of.intervals, {}) for of in task.baselines.values()]
+    columns += [(baseline.figures, baseline.intervals, {}) for baseline in task.baselines.values()]
     header = ("score", "unit", "this model", "before tuning", *map(baseline_name, task.baselines))
     return Table(header, score_rows(trial.figures, task.legend, columns))
 

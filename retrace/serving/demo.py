@@ -141,7 +141,7 @@ class Demo:
             raise InputError(f"the pretrained model is not here: {PRETRAINED}")
         found = self._words.suggestions(text)
         names = [f"Word {number}" for number in range(1, len(found) + 1)] if self._words.is_masked else ["Next"]
-        return [("", [Card(name, shares=of) for name, of in zip(names, found, strict=True)])]
+        return [("", [Card(name, shares=shares) for name, shares in zip(names, found, strict=True)])]
 
 
 def _text(folder: Path) -> dict[str, str]:

@@ -85,8 +85,8 @@ class Predictor:
         if isinstance(self.task, Classification):
             found = self.probabilities(rows)
             return [
-                {"label": self.task.classes[label], "probability": round(float(of[label]), 6)}
-                for label, of in zip(found.argmax(-1), found, strict=True)
+                {"label": self.task.classes[label], "probability": round(float(shares[label]), 6)}
+                for label, shares in zip(found.argmax(-1), found, strict=True)
             ]
         questions = [
             Question(str(number), "", row["passage"], row["question"].strip(), ()) for number, row in enumerate(rows)
