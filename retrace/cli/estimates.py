@@ -199,7 +199,7 @@ def plan(
     recipe = PretrainParams.read(params).pretrain
     recipe = recipe.model_copy(update={"batch_size": batch or recipe.batch_size})
     config = _named(None).config
-    blocks = {each: -(-recipe.batch_size // each) for each in devices}  # per step, on the device with the most
+    blocks = {each: math.ceil(recipe.batch_size / each) for each in devices}  # per step, on the device with the most
     needed = {count: pretraining_needs(config, recipe, count, not fp32, "sdpa") for count in {*blocks.values()}}
     first = needed[blocks[devices[0]]]
     steps = math.ceil(tokens / recipe.batch_size / recipe.block_size)

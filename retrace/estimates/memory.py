@@ -13,6 +13,7 @@ the lowest adapter: queries, keys and values, attention's weights and dropout ma
 activation.
 """
 
+import math
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -138,7 +139,7 @@ class Needs:
         """
         if not sharded or processes == 1:
             return self.peak + (self.gradients if processes > 1 else 0)
-        kept = -(-(self.weights + self.gradients + self.moments) // processes)
+        kept = math.ceil((self.weights + self.gradients + self.moments) / processes)
         return kept + FLOAT * (3 * self.layer + 2 * self.outside) + self.transient
 
 
@@ -162,8 +163,8 @@ class Load:
     @property
     def part(self) -> "Load":
         """The load of a micro-batch; a batch is split into as few as possible of almost equal size."""
-        passes = -(-self.batch // (self.micro_batch or self.batch))
-        most = -(-self.batch // passes)
+        passes = math.ceil(self.batch / (self.micro_batch or self.batch))
+        most = math.ceil(self.batch / passes)
         return replace(self, batch=most, scored=self.scored * most // self.batch)
 
 

@@ -1,5 +1,6 @@
 """The disk and memory that the runs of params.yaml need, estimated before the first of them starts."""
 
+import math
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -138,7 +139,7 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
     own = configs.get(None)
     if own is not None and only in (None, PRETRAINING):
         recipe = build(PretrainSettings, params, "pretrain")
-        needs = pretraining_needs(own, recipe, -(-recipe.batch_size // processes), bf16, attention)
+        needs = pretraining_needs(own, recipe, math.ceil(recipe.batch_size / processes), bf16, attention)
         starts = read_initial_checkpoint(params).origin is not None
         yield Planned(PRETRAINING, CHECKPOINT if starts else None, needs, _bytes(PRETRAINED))
     for task in grid.all_tasks:
@@ -164,7 +165,7 @@ def _tuning_needs(
     settings: FineTuneSettings, method: Method, config: PreTrainedConfig, processes: int, bf16: bool, attention: str
 ) -> Needs:
     """What a task takes on each of the processes."""
-    batch = -(-settings.batch_size // processes)
+    batch = math.ceil(settings.batch_size / processes)
     length = getattr(settings, "train_length", None) or settings.max_length
     head, scored = head_of(settings)
     load = Load(batch, length, batch * scored, bf16, attention)

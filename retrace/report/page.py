@@ -6,6 +6,7 @@ one script by their hashes and allows nothing else.
 
 import base64
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ def picture(shown: Panels) -> str:
         size = {"width": width - left - right, "height": panel.height}
         box = tag("svg", *panel.drawn, x=x + left, y=y + CAPTION + top, **size)
         drawn += [shape, head, beside, tag("g", box, class_=None if panel.place is None else colour(panel.place))]
-    width, height = columns * (width + GAP) - GAP, 28 - (-len(shown.panels) // columns) * (height + GAP)
+    width, height = columns * (width + GAP) - GAP, 28 + math.ceil(len(shown.panels) / columns) * (height + GAP)
     frame = {"role": "img", "aria_label": shown.title, "width": width, "height": height}
     return tag("svg", *drawn, xmlns="http://www.w3.org/2000/svg", **frame, viewBox=f"0 0 {width} {height}")
 

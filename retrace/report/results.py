@@ -1,5 +1,6 @@
 """The results as the page shows them: shares as percentages, methods from the best to the worst."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -225,5 +226,5 @@ def curve_of(values: Any) -> Curve:
 
 def thinned(curve: Curve, most: int) -> Curve:
     """At most `most` points, each the mean of neighbours."""
-    step = -(-len(curve) // most) or 1
+    step = max(1, math.ceil(len(curve) / most))
     return [tuple(np.mean(curve[i : i + step], axis=0)) for i in range(0, len(curve), step)]
