@@ -266,8 +266,9 @@ def _check_fine_tuning(settings: Mapping[str, Any], tasks: Mapping[str, str]) ->
             continue
         if task in questions:
             found = FineTuneAnswerParams.read(settings, task=task, method=grid.methods[0]).task
-            for checkpoint in _bases(settings, grid.squad_methods) if found.answers == "generative" else ():
-                check_generative(_family_of(settings, checkpoint), task)
+            if found.answers == "generative":
+                for checkpoint in _bases(settings, grid.squad_methods):
+                    check_generative(_family_of(settings, checkpoint), task)
             continue
         found = FineTuneParams.read(settings, task=task, method=grid.methods[0]).task
         if task != "sst2" and build(dict, settings, f"{tasks[task]}.{task}").get("pair") is not None:
@@ -282,7 +283,8 @@ def _check_models(settings: Mapping[str, Any], task: str, bases: Collection[str 
     How long an input of a checkpoint may be is only known once it is fetched.
     """
     rate, longest = settings[task].get("dropout"), settings["model"]["max_positions"]
-    for family in [_family_of(settings, checkpoint) for checkpoint in bases] if rate is not None else ():
+    families = [] if rate is None else [_family_of(settings, checkpoint) for checkpoint in bases]
+    for family in families:
         if not constants_of(family).get("DROPOUT_LAYERS", True):
             said = f"{rate} is not allowed with family: {family}, which has no dropout layer"
             raise InputError(f"{PARAMS}: {task}.dropout: {said}")

@@ -201,8 +201,9 @@ class _Runs:
 
     def settle(self, is_stopping: bool) -> None:
         """Take note of those that ended; one that failed waits for another try, unless all are to stop."""
-        for job in self.running.values() if is_stopping else ():
-            job.stop()
+        if is_stopping:
+            for job in self.running.values():
+                job.stop()
         ended = {name: code for name, job in self.running.items() if (code := job.poll()) is not None}
         for name, code in ended.items():
             del self.running[name]

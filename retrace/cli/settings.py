@@ -64,8 +64,9 @@ def settings() -> None:
     """Print every key of params.yaml and data/params.yaml as Markdown, which is docs/settings.md."""
     tables: dict[str, dict[str, Row]] = {}
     for file in (PARAMS, DATA_PARAMS):
-        for key, schema in keys_of_stages().items():
-            for row in _rows(key, schema) if file_of(key) == file else ():
+        of_file = [(key, schema) for key, schema in keys_of_stages().items() if file_of(key) == file]
+        for key, schema in of_file:
+            for row in _rows(key, schema):
                 tables.setdefault(f"{_heading(row[0])} ({file})", {}).setdefault(row[0], row)
     lines = [INTRODUCTION]
     for heading, rows in tables.items():

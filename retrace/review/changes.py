@@ -230,8 +230,9 @@ def _moved(old: Mapping[str, Any], new: Mapping[str, Any], absent: Any) -> list[
 
 
 def _runs(old: Revision, new: Revision) -> Iterator[Moved]:
-    for name, after in new.runs.items():
-        for measure, figure in MEASURES.items() if name in old.runs else ():
-            was, now = getattr(old.runs[name], measure), getattr(after, measure)
+    both = [name for name in new.runs if name in old.runs]
+    for name in both:
+        for measure, figure in MEASURES.items():
+            was, now = getattr(old.runs[name], measure), getattr(new.runs[name], measure)
             if was and now and abs(now - was) > SHOWN * was:
                 yield Moved(f"{name}: {with_unit(measure, figure)}", was, now)

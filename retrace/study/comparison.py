@@ -180,7 +180,8 @@ def _measured(reports: Reports) -> Iterator[tuple[tuple[str, ...], Mapping[str, 
     if reports.pretraining is not None:
         for epoch, rows in reports.pretraining.groupby("epoch"):
             yield ("pretraining", str(epoch)), _over_seeds(rows, CURVES)
-    for split, measured in reports.perplexity.splits.items() if reports.perplexity else ():
+    splits = reports.perplexity.splits if reports.perplexity else {}
+    for split, measured in splits.items():
         for kind, found in measured.measures.items():
             values = {unit: getattr(found, unit) for unit in UNITS}
             yield ("perplexity", split, kind), _figures(values, UNITS, found.intervals)
@@ -314,7 +315,9 @@ def _best_cells(rows: Mapping[str, Mapping[str, ComparedCell]]) -> dict[str, set
         cells = {(row, column): columns[column] for row, columns in rows.items()}
         of_scale = SCALES[next(iter(cells.values())).scale].better
         said = next((cell.better for cell in cells.values() if cell.better), of_scale)
-        for which in best if said != "neither" else ():
+        if said == "neither":
+            continue
+        for which in best:
             values = {place: value for place, cell in cells.items() if (value := getattr(cell, which)) is not None}
             top = (max if said == "higher" else min)(values.values(), default=None)
             best[which] |= {place for place, value in values.items() if value == top and len(values) > 1}
