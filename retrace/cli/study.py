@@ -170,7 +170,7 @@ def _origin(project: Path) -> dict[str, Any]:
 def fill_workspace(study: Path, folder: Path, small: bool, seed: int | None = None) -> None:
     """Create or update a workspace; unchanged files are left alone."""
     project = study.parents[1]
-    presets = [study / f"{name}.yaml" for name in ("params", "small")][: 1 + small]
+    presets = [study / "params.yaml", *([study / "small.yaml"] if small else [])]
     for preset in presets:
         if not preset.is_file():
             raise InputError(f"{preset.relative_to(project)}: no such file; the study has no small run")

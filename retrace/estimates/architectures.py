@@ -139,7 +139,7 @@ def rows(counts: Iterable[Count], by: Literal["parameter", "module", "layer"]) -
         if by == "module":
             name = name.rpartition(".")[0] or name
         size, trained = found.get(name, (0, 0))
-        found[name] = size + count.size, trained + count.size * count.is_trained
+        found[name] = size + count.size, trained + (count.size if count.is_trained else 0)
     return [(name, *sizes) for name, sizes in found.items()]
 
 

@@ -274,7 +274,11 @@ class Trained:
 
 def _by_split(flags: Sequence[Flags]) -> Flags:
     """The flags of the only split, or of the test set and, named so, of validation."""
-    return {f"{flag}{' on validation' * place}": said for place, of in enumerate(flags) for flag, said in of.items()}
+    return {
+        f"{flag} on validation" if place else flag: said
+        for place, split in enumerate(flags)
+        for flag, said in split.items()
+    }
 
 
 def model_card(model: Trained, published: Published, address: Address, commit: str) -> ModelCard:

@@ -72,7 +72,9 @@ def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame
     tips = [(x, f"{_tokens(x)}\ntraining loss {figure_text(y, 2)}, perplexity {_perplexity(y)}") for x, y in train]
     drawn += [*_dots(axes, valid), svg.tips(axes, tips)]
     label = "Perplexity of the validation text: " + ", ".join(_perplexity(y) for _, y in valid)
-    note = NOTE + UNIGRAM * bool(unigram) + LINE * (bool(train) and "masked" in report.splits["valid"].measures)
+    note = NOTE + (UNIGRAM if unigram else "")
+    if train and "masked" in report.splits["valid"].measures:
+        note += LINE
     return Panels("pretraining", "", note, [Panel("", drawn, label, 260, place=0)], "wide")
 
 

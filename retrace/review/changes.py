@@ -213,7 +213,8 @@ def _notes(old: Revision, new: Revision) -> Iterator[str]:
         if only and before and after:
             yield f"{where}: {', '.join(' '.join(place) for place in sorted(only))}"
     if stale := new.stale_stages:
-        yield f"dvc repro has not run since something changed: {', '.join(stale[:3])}{' and more' * (len(stale) > 3)}"
+        more = " and more" if len(stale) > 3 else ""
+        yield f"dvc repro has not run since something changed: {', '.join(stale[:3])}{more}"
 
 
 def _pretrained(changes: Sequence[Change]) -> Iterator[str]:

@@ -49,7 +49,8 @@ def _verdict(review: Review) -> str:
     if better:
         return f"better: {better}, beyond the noise; no figure that models are judged by got worse beyond it"
     if not review.changes:
-        return f"no change: all {review.compared} figures{' that both have' * review.has_other_figures} are the same"
+        shared = " that both have" if review.has_other_figures else ""
+        return f"no change: all {review.compared} figures{shared} are the same"
     differ = f"{len(review.changes)} of {review.compared} figures differ"
     return f"within noise: {differ}, but none that models are judged by differs by more than noise"
 

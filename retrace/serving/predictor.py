@@ -141,8 +141,8 @@ class WordModel:
         found[:, list(self._vocabulary.special)] = 0.0  # the model was not trained to predict them
         best = found.topk(SUGGESTIONS)
         return [
-            [(self._tokenizer.decode([token]), share) for token, share in zip(*of, strict=True)]
-            for of in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+            [(self._tokenizer.decode([token]), share) for token, share in zip(tokens, shares, strict=True)]
+            for tokens, shares in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         ]
 
     def _encoded(self, text: str) -> tuple[list[int], list[int]]:
