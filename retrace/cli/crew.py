@@ -74,8 +74,10 @@ class Here:
     verb = "started"
 
     def __init__(self, at_once: int) -> None:
-        threads = str(max(1, len(os.sched_getaffinity(0)) // at_once))
-        self.environment = {**({} if at_once == 1 else {"RETRACE_THREADS": threads}), **os.environ}
+        self.environment = dict(os.environ)
+        if at_once > 1:
+            threads = max(1, len(os.sched_getaffinity(0)) // at_once)
+            self.environment.setdefault("RETRACE_THREADS", str(threads))
 
     def start(self, commands: Commands, alone: bool) -> list[Worker]:
         """Start them all; a command that runs alone prints here and has all cores."""
@@ -96,7 +98,8 @@ class Command:
         environment = dict(os.environ)
         if environment.get("SUBMITIT_EXECUTOR") == "local":  # it shows all jobs the same GPUs, or none
             environment.pop("CUDA_VISIBLE_DEVICES", None)
-            environment |= {} if self._gpus is None else {"CUDA_VISIBLE_DEVICES": self._gpus}
+            if self._gpus is not None:
+                environment["CUDA_VISIBLE_DEVICES"] = self._gpus
         self._worker = Worker([*IGNORING, *self._command], self._log, environment)
         while (code := self._worker.poll()) is None:
             time.sleep(PAUSE)
@@ -185,8 +188,11 @@ class _Runs:
 
     def __init__(self, place: Here | Slurm, commands: Commands, alone: bool) -> None:
         self._place, self._commands, self._alone = place, commands, alone
-        self._tries, self._began = Counter[str](), time.monotonic()
-        self.waiting, self.running, self.failed = list(commands), dict[str, Worker | Queued](), dict[str, int]()
+        self._tries: Counter[str] = Counter()
+        self._began = time.monotonic()
+        self.waiting = list(commands)
+        self.running: dict[str, Worker | Queued] = {}
+        self.failed: dict[str, int] = {}
 
     def start(self, most: int) -> None:
         """Start up to `most` of those that wait."""

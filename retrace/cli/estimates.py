@@ -52,7 +52,8 @@ def parameters(
     """
     from retrace.estimates.architectures import HEADS, closed_form, count_parameters, rows
 
-    named, (_, chosen) = _named(model), _params_and_method(method, head)
+    named = _named(model)
+    _, chosen = _params_and_method(method, head)
     _, counts = count_parameters(HEADS.get(head or ""), named.config, chosen.tune)
     published = named.published if head is None and method == "full" else ()  # these are counts of the pretrained body
     table = [(name, f"{size:,}", f"{trained:,}") for name, size, trained in rows(counts, by)]
@@ -195,8 +196,10 @@ def plan(
     from retrace.estimates.needs import STATES, TRAINED
     from retrace.training.throughput import PEAKS
 
-    params, devices, teraflops = read_params(), devices or [1, 8, 64], teraflops or PEAKS["H200"][fp32] / 1e12
-    recipe = PretrainParams.read(params).pretrain
+    devices = devices or [1, 8, 64]
+    bf16_peak, fp32_peak = PEAKS["H200"]
+    teraflops = teraflops or (fp32_peak if fp32 else bf16_peak) / 1e12
+    recipe = PretrainParams.read().pretrain
     recipe = recipe.model_copy(update={"batch_size": batch or recipe.batch_size})
     config = _named(None).config
     blocks = {each: math.ceil(recipe.batch_size / each) for each in devices}  # per step, on the device with the most

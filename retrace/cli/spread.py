@@ -50,8 +50,9 @@ def spread(
     require_ready()
     at_once = jobs or (sys.maxsize if slurm else _default_jobs())  # Slurm's queue takes all
     place = Slurm() if slurm else Here(at_once)
-    (order, needed, cells), recorded, received = read_plan(), list(_recorded()), list[int]()
-    pull = pull_option()
+    order, needed, cells = read_plan()
+    recorded, pull = list(_recorded()), pull_option()
+    received: list[int] = []  # signals
     heard = [number for number in ASKING if signal.getsignal(number) != signal.SIG_IGN]  # `nohup` ignores SIGHUP
     try:
         with Sender() if push else nullcontext(), handled(lambda number, _: received.append(number), heard):
