@@ -83,10 +83,9 @@ def check_project() -> dict[str, Any]:
     require_checkout(PARAMS, DATA_PARAMS)
     params, data = read_yaml(PARAMS), read_yaml(DATA_PARAMS)
     check_settings(params, data)
-    if str(plugin_file(METHODS, "${item.method}")) not in read_text(PROJECT / "dvc.yaml"):
-        return params | data  # as in studies whose methods have names of their own
+    needs_files = str(plugin_file(METHODS, "${item.method}")) in read_text(PROJECT / "dvc.yaml")
     for label in Grid.read(params).every_method:
-        if label not in plugin_names(METHODS):
+        if needs_files and label not in plugin_names(METHODS):  # a study's own dvc.yaml may list other files
             raise InputError(
                 f"{PARAMS}: methods.{label}: dvc.yaml makes its stages depend on {plugin_file(METHODS, label)}, which "
                 "is not there; copy the file of the method that it is like"

@@ -27,11 +27,11 @@ from retrace.core.guard import holder, running
 from retrace.core.paths import LOCKFILES, PROJECT, QUESTIONS, TASKS, require_checkout
 from retrace.core.records import installed, try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS, build_file, read_params
-from retrace.results.grid import PREDICTIONS, RUNS, Grid
+from retrace.results.grid import PREDICTIONS, RUNS, WEIGHTS, Grid
 
 PINS = Path("requirements.txt")
 INSTALL = f"python -m pip install -r {PINS}"
-CELLS = (Path("models"), PREDICTIONS, RUNS)  # with task/method/seed in them
+CELLS = (WEIGHTS, PREDICTIONS, RUNS)  # with task/method/seed in them
 PARTIAL = ("data", "models", "predictions", "reports")  # where stages write
 STATES = Path(".retrace/states")
 UP_TO_DATE = (sys.executable, "-m", "dvc", "status", "--quiet")  # exit code 0 if nothing is out of date
