@@ -343,8 +343,8 @@ EXAMPLE_PARAMETERS = 3 * 10**9  # as it rounds them
 UNIT = 10**6  # bytes; it says MiB
 
 
-def example_memory(parameters: int = EXAMPLE_PARAMETERS) -> dict[str, Memory]:
-    """The example's memory by method, with N as the study rounds it or as given."""
+def example_memory() -> dict[str, Memory]:
+    """The example's memory by method, with N as the study rounds it."""
     added = 4 * EXAMPLE.num_hidden_layers * EXAMPLE.hidden_size * (EXAMPLE_WIDTH + 1)  # N_ad: 4dh·h_ad + 4dh
-    adapter = adapter_memory(parameters, added, EXAMPLE, EXAMPLE_WIDTH)
-    return {"full": full_memory(parameters, EXAMPLE), "adapter": adapter}
+    adapter = adapter_memory(EXAMPLE_PARAMETERS, added, EXAMPLE, EXAMPLE_WIDTH)
+    return {"full": full_memory(EXAMPLE_PARAMETERS, EXAMPLE), "adapter": adapter}

@@ -162,7 +162,7 @@ def test_what_the_backward_pass_keeps_counts() -> None:
 
 
 def test_the_studys_formulas() -> None:
-    assert memory.example_memory(0)["adapter"].constant == 16 * 59_473_920
+    assert memory.example_memory()["adapter"].constant == 4 * 3_000_000_000 + 16 * 59_473_920
     one = RobertaConfig(num_hidden_layers=1, hidden_size=1, intermediate_size=1, num_attention_heads=1)
     assert memory.full_memory(1, one) == memory.Memory(16, 34 + 8, 9)
     assert memory.full_memory(0, one).at(1, 1) == 34 + 9 + 8
