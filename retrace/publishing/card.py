@@ -156,7 +156,7 @@ class Trained:
     @property
     def flag_lines(self) -> list[str]:
         """These flags with their evidence, a line for each."""
-        return [self._line(*flag) for flag in self.flags.items()]
+        return [self._line(flag, evidence) for flag, evidence in self.flags.items()]
 
     def _line(self, name: str, evidence: str | Shortfall) -> str:
         flag, _, part = name.partition(" on ")

@@ -112,9 +112,9 @@ def perplexity_flags(report: PerplexityReport | None) -> list[Found]:
     """The language model's flags, by split of the text."""
     splits = report.splits.items() if report else ()
     return [
-        Found(part, LANGUAGE_MODEL, "", *flag, LANGUAGE_MODELS)
+        Found(part, LANGUAGE_MODEL, "", flag, evidence, LANGUAGE_MODELS)
         for part, split in splits
-        for flag in split.flags.items()
+        for flag, evidence in split.flags.items()
     ]
 
 

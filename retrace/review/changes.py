@@ -208,7 +208,7 @@ def _notes(old: Revision, new: Revision) -> Iterator[str]:
     elif not before.keys() & after.keys():
         yield "the two have no figure in common"
     for where, one, other in (("gone", before, after), ("new", after, before)):
-        models = {place[:2] for place in other}
+        models = {place[:2] for place in other}  # of what the other lacks altogether, no figure is named
         only = {place[:3] if place[:2] in models else place[:2] for place in one if place not in other}
         if only and before and after:
             yield f"{where}: {', '.join(' '.join(place) for place in sorted(only))}"
