@@ -79,7 +79,7 @@ def publish(
             published = write_tuned(tuning, weights, trained.base, address, aside)
         else:
             published = write_pretrained(weights, address, aside)
-        _write_words(aside, trained, model_card(trained, published, address, commit), commit)
+        _write_card(aside, trained, model_card(trained, published, address, commit), commit)
     _list(folder, trained)
     if push:
         print(_send(folder, trained, address, private, commit))
@@ -140,7 +140,7 @@ def _stale_stages(trained: Trained) -> list[str]:
         raise InputError(f"dvc status: {error}") from None
 
 
-def _write_words(folder: Path, trained: Trained, card: ModelCard, commit: str) -> None:
+def _write_card(folder: Path, trained: Trained, card: ModelCard, commit: str) -> None:
     """Write the card and the figures."""
     write_text(folder / "README.md", str(card))
     figures = {"perplexity": trained.perplexity.to_json()} if trained.perplexity else {}
