@@ -16,7 +16,7 @@ from retrace.core.files import size
 from retrace.core.settings import PARAMS, Precision, build, read_params
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.pretraining.settings import PretrainParams, PretrainSettings
-from retrace.report.runs import duration
+from retrace.report.names import duration
 from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.training.settings import OptimizerSettings
 

@@ -105,6 +105,13 @@ def count_text(number: int) -> str:
     return f"{number / 1e6:.2f} M" if number >= 1e6 else f"{number:,}"
 
 
+def duration(seconds: float) -> str:
+    """Seconds in words: in hours, minutes or seconds, whichever reads best."""
+    if seconds >= 5400:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+
+
 def p_text(p: float | None) -> str:
     """A p value; as a bound where it is small, or would be rounded up to the level that verdicts go by."""
     if p is not None and p < 0.0001:

@@ -12,7 +12,7 @@ from retrace.core.records import STAGES, Origin, RunRecord, StageRecord
 from retrace.core.settings import DATA_KEYS, Params
 from retrace.report import svg
 from retrace.report.blocks import NOTHING, Fold, Panel, Panels, Table
-from retrace.report.names import method_name, title_of
+from retrace.report.names import duration, method_name, title_of
 from retrace.report.svg import Axes
 from retrace.results.grid import RUNS, Grid
 
@@ -188,13 +188,6 @@ def read_runs(params: Mapping[str, Any]) -> dict[str, RunRecord]:
 def read_stages(folder: Path = STAGES) -> dict[str, StageRecord]:
     """Time and origin of the stages that train nothing, by name."""
     return {path.stem: StageRecord.read(path) for path in sorted(folder.glob("*.json"), reverse=True)}
-
-
-def duration(seconds: float) -> str:
-    """Seconds in words: in hours, minutes or seconds, whichever reads best."""
-    if seconds >= 5400:
-        return f"{seconds / 3600:.1f} h"
-    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
 
 
 def _started(facts: Mapping[str, Any]) -> str:

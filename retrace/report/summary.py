@@ -20,12 +20,13 @@ from retrace.report.names import (
     baseline_name,
     count_text,
     digits_of,
+    duration,
     listed,
     method_name,
     points,
 )
 from retrace.report.results import Score, Task, most_seeds
-from retrace.report.runs import commit_text, duration
+from retrace.report.runs import commit_text
 from retrace.report.svg import Axes
 
 FULL, SCRATCH, CHEAP = "full", "scratch", ("lora", "adapter")

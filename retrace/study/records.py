@@ -24,9 +24,8 @@ from retrace.evaluation.metrics import accuracy, squad_v2
 from retrace.evaluation.records import DETAILS, Details
 from retrace.perplexity.measures import PERPLEXITY_DETAILS, UNITS, PerplexityReport
 from retrace.report.blocks import NOTHING, Cell, Code, Table, figure_text
-from retrace.report.names import p_text, shown_factor, with_unit
+from retrace.report.names import duration, p_text, shown_factor, with_unit
 from retrace.report.page import fill_markdown
-from retrace.report.runs import duration
 from retrace.results.grid import RUNS
 from retrace.statistics.comparisons import ALPHA, holm
 from retrace.study.published import RESULT, STUDIES, StudyResult

@@ -6,9 +6,10 @@ import pytest
 
 from retrace.core.records import Origin, RunRecord, StageRecord
 from retrace.report.blocks import NOTHING, Fold, Panels, Section, Table
+from retrace.report.names import duration
 from retrace.report.page import as_markdown
 from retrace.report.results import seconds_of, shares_of, thinned
-from retrace.report.runs import commit_text, duration, origin_fold, settings_fold, time_fold
+from retrace.report.runs import commit_text, origin_fold, settings_fold, time_fold
 from retrace.report.summary import run_facts
 from tests.study import RUN
 
