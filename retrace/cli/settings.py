@@ -19,15 +19,7 @@ from retrace.core.errors import InputError
 from retrace.core.files import write_text
 from retrace.core.paths import require_checkout
 from retrace.core.schema import allowed_values, schema_of, shown, within
-from retrace.core.settings import (
-    DATA_PARAMS,
-    PARAMS,
-    build,
-    file_of,
-    plugin_names,
-    read_yaml,
-    require_one_of,
-)
+from retrace.core.settings import DATA_PARAMS, PARAMS, build, file_of, plugin_names, read_yaml, require_one_of
 from retrace.finetuning.settings import METHODS, PER_TASK, MethodSettings, load_method
 from retrace.report.runs import flat
 

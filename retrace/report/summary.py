@@ -16,15 +16,7 @@ from retrace.core.records import RunRecord
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report import svg
 from retrace.report.blocks import NOTHING, Cell, Panel, Panels, Section, Table, figure_text
-from retrace.report.names import (
-    baseline_name,
-    count_text,
-    digits_of,
-    duration,
-    listed,
-    method_name,
-    points,
-)
+from retrace.report.names import baseline_name, count_text, digits_of, duration, listed, method_name, points
 from retrace.report.results import Score, Task, most_seeds
 from retrace.report.runs import commit_text
 from retrace.report.svg import Axes
