@@ -67,10 +67,7 @@ def in_turn(seeds: Sequence[int], rates: Mapping[str, tuple[str, float | None]])
         for name, (side, rate) in rates.items():
             found[name].append(in_process(side, seed=seed, lr=rate))
     return {
-        name: {
-            "lr": rates[name][1],
-            **{measure: _summary([run[measure] for run in runs]) for measure in runs[0]},
-        }
+        name: {"lr": rates[name][1], **{measure: _summary([run[measure] for run in runs]) for measure in runs[0]}}
         for name, runs in found.items()
     }
 

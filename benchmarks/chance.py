@@ -35,14 +35,7 @@ from retrace.evaluation.settings import MetricSettings
 from retrace.perplexity.measures import Losses, Sizes, with_intervals
 from retrace.results.predictions import Epoch
 from retrace.statistics.comparisons import compare
-from retrace.statistics.intervals import (
-    Scored,
-    Share,
-    interval_of_examples,
-    intervals,
-    resamples,
-    with_seeds,
-)
+from retrace.statistics.intervals import Scored, Share, interval_of_examples, intervals, resamples, with_seeds
 from retrace.statistics.scales import Figure
 
 ACCURACY, SPREADS, SEEDS = 0.82, (0.0, 0.01, 0.02, 0.03), (2, 3, 5)
@@ -259,11 +252,7 @@ def _answered(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scor
             rows.append({"id": question.id, "text": text, "score": 0.0, "null_score": 1.0 if refuses else -1.0})
         return pd.DataFrame(rows)
 
-    return (
-        task,
-        Scoring(SETTINGS.question_answering),
-        _trials(generator, predict, 0.02, is_sound),
-    )
+    return task, Scoring(SETTINGS.question_answering), _trials(generator, predict, 0.02, is_sound)
 
 
 def _texts(generator: np.random.Generator, classes: int, count: int) -> list[Example]:

@@ -167,15 +167,7 @@ def json_line_cases(draw: Random) -> Iterator[Case]:
     def cells(text: str, label: str) -> bytes:
         return changed(f'{{"text": {text}, "label": {label}}}')
 
-    labels = {
-        "0.5": "0.5",
-        "null": "None",
-        "true": "True",
-        "[]": "[]",
-        "{}": "{}",
-        '""': "''",
-        '" "': "' '",
-    }
+    labels = {"0.5": "0.5", "null": "None", "true": "True", "[]": "[]", "{}": "{}", '""': "''", '" "': "' '"}
     texts = {"null": "None", "5": "5", "[]": "[]", '{"a": 1}': "{'a': 1}", "true": "True"}
     deeply = f"{place} not json: maximum recursion depth"
     faults: list[Fault] = [

@@ -57,12 +57,7 @@ ONE = np.ones(1)
 SPLITS = {"valid": {"masked": (measures.Losses(1.0, ONE, ONE), measures.Sizes(ONE, ONE, ONE))}}
 WRITTEN = [
     (measures.DOCUMENTS, pd.DataFrame, "to_parquet", lambda: measures.write_documents(SPLITS)),
-    (
-        predictions.BASELINES / "sst2.parquet",
-        pq,
-        "write_table",
-        lambda: predictions.write_baselines("sst2", {}),
-    ),
+    (predictions.BASELINES / "sst2.parquet", pq, "write_table", lambda: predictions.write_baselines("sst2", {})),
 ]
 
 

@@ -128,12 +128,7 @@ def test_nothing_moved_is_one_quiet_line(repository: Repository) -> None:
     [
         (0.81, "within", WITHIN_NOISE.format(1, 11), 0),
         (0.75, "within", WITHIN_NOISE.format(1, 11), 0),  # the tolerance, and not more: 0.8 - 0.75 is above 0.05
-        (
-            0.86,
-            "more than",
-            f"better: reviews accuracy (full) +6.0 points{BETTER}",
-            0,
-        ),
+        (0.86, "more than", f"better: reviews accuracy (full) +6.0 points{BETTER}", 0),
         (0.74, "more than", "worse: reviews accuracy (full) −6.0 points", 1),
     ],
 )

@@ -126,14 +126,8 @@ def test_an_entry_has_the_runs_own_figures(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"changed": ["retrace/x.py"]},
-            "two-cores: the run belongs to no commit, as retrace/x.py was not committed",
-        ),
-        (
-            {"commit": None},
-            "two-cores: the run belongs to no commit, as nothing was committed when it began",
-        ),
+        ({"changed": ["retrace/x.py"]}, "two-cores: the run belongs to no commit, as retrace/x.py was not committed"),
+        ({"commit": None}, "two-cores: the run belongs to no commit, as nothing was committed when it began"),
         ({"commit": OTHER}, f"two-cores: the runs are of several commits, {COMMIT} and {OTHER}; run all again"),
         ({"small": True}, "two-cores: a small run cannot be a record: run"),
         ({"methods": ["full", "lora"]}, "3/reports/scores.json: sst2: expected one method, found full, lora"),
