@@ -11,7 +11,7 @@ from retrace.core.records import RunRecord
 from retrace.perplexity.measures import UNITS, PerplexityFigures, PerplexityReport
 from retrace.report import svg
 from retrace.report.blocks import Cell, Fold, Panel, Panels, Section, Table, figure_text
-from retrace.report.flags import flag_lines, perplexity_flags
+from retrace.report.flags import MOST_NATS, flag_lines, perplexity_flags
 from retrace.report.names import KINDS, count_text, shown, with_unit
 from retrace.report.results import Curve, curve_of, thinned
 from retrace.report.svg import Axes
@@ -123,7 +123,7 @@ def _figure_text(value: float | None, unit: str) -> str:
 
 
 def _perplexity(loss: float) -> str:
-    return figure_text(math.exp(min(loss, 300.0)), 1 if loss < 4 else 0)
+    return figure_text(math.exp(min(loss, MOST_NATS)), 1 if loss < 4 else 0)
 
 
 def _tokens(count: float) -> str:
