@@ -169,17 +169,17 @@ class _Judge:
         what = self._legend(place.of).get(place.figure, unknown)
         limit = self._tolerance.of(what, old)
         is_far = abs(new - old) > limit and not math.isclose(abs(new - old), limit)
-        why = f"{'more than' if is_far else 'within'} the tolerance of {self._tolerance.said(what)}"
-        counts, interval = is_far, None
-        if found:
-            interval = found.interval
-            is_clear, ends = not interval["low"] <= 0 <= interval["high"], signed(what, *interval.values())
-            if found.is_of_models:
-                counts = is_clear and is_far
-                drawn = "documents" if place.figure == FIGURE else "examples"
-                why += f"; one seed, 95% interval {ends} over {drawn}"
-            else:
-                counts, why = is_clear, f"95% interval {ends}, {how}" + (f"; {why}" if is_far else "")
+        tolerance = f"{'more than' if is_far else 'within'} the tolerance of {self._tolerance.said(what)}"
+        if not found:
+            return Change(place, what, old, new, is_far, is_far, tolerance)
+        interval = found.interval
+        is_clear = not interval["low"] <= 0 <= interval["high"]
+        ends = signed(what, *interval.values())
+        if found.is_of_models:
+            drawn = "documents" if place.figure == FIGURE else "examples"
+            counts, why = is_clear and is_far, f"{tolerance}; one seed, 95% interval {ends} over {drawn}"
+        else:
+            counts, why = is_clear, f"95% interval {ends}, {how}" + (f"; {tolerance}" if is_far else "")
         return Change(place, what, old, new, counts, is_far, why, interval)
 
     def _legend(self, task: str) -> Legend:
