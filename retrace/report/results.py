@@ -90,8 +90,8 @@ class Task:
     @property
     def examples(self) -> int:
         """How many were scored: the sum over the groups by length, which are disjoint."""
-        groups = next(iter(self.details.methods.values())).groups
-        return sum(group.examples for group in next(iter(groups.values()), {}).values())
+        first = next(iter(self.details.methods.values()))
+        return sum(group.examples for group in first.groups.get("length", {}).values())
 
     def score(self, method: str) -> Score:
         """A method's headline, the mean over seeds."""
