@@ -15,7 +15,7 @@ activation.
 
 import math
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -55,7 +55,25 @@ class LiveMemory(TorchDispatchMode):
         super().__init__()
         self.now = 0  # bytes
         self.peak = 0
+        self.most_besides = 0  # the peak of everything but the gradients of watched weights
+        self._gradients = 0  # bytes of these
+        self._has_gradient: set[nn.Parameter] = set()
         self._alive: set[int] = set()
+
+    def begin(self) -> None:
+        """Forget the peaks so far."""
+        self.peak = self.most_besides = self.now
+
+    def watch(self, weights: Iterable[nn.Parameter]) -> None:
+        """Tell the gradients of these weights, which have none yet, from other tensors."""
+        for weight in weights:
+            if weight.requires_grad:
+                weight.register_post_accumulate_grad_hook(self._note_gradient)
+
+    def _note_gradient(self, weight: Any) -> None:
+        if weight not in self._has_gradient:  # else it was added to the one of an earlier micro-batch
+            self._has_gradient.add(weight)
+            self._gradients += weight.nbytes
 
     def __torch_dispatch__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -73,6 +91,7 @@ class LiveMemory(TorchDispatchMode):
             self._alive.add(key)
             self.now += size
             self.peak = max(self.peak, self.now)
+            self.most_besides = max(self.most_besides, self.now - self._gradients)
             weakref.finalize(storage, self._forget, key, size)
 
     def _forget(self, key: int, size: int) -> None:
@@ -113,6 +132,7 @@ class Needs:
     flops: float  # of matrix products, per token, forward and backward
     moments: int  # bytes of the optimizer's moments
     peak: int  # bytes
+    besides: int  # bytes of everything but gradients, at their own peak
     layer: int  # parameters of the largest layer
     outside: int  # parameters outside of all layers
 
@@ -127,6 +147,11 @@ class Needs:
         return self.peak - self.weights - self.gradients - self.moments
 
     @property
+    def activations(self) -> int:
+        """The most bytes of these, which may be before there are gradients, and so more than the rest of the peak."""
+        return self.besides - self.weights - self.moments
+
+    @property
     def checkpoint(self) -> int:
         """Bytes of a checkpoint of pretraining: the trained weights and their moments."""
         return self.gradients + self.moments
@@ -134,13 +159,18 @@ class Needs:
     def memory(self, processes: int, sharded: bool = False) -> int:
         """Bytes that each process needs; several keep a copy of the gradients or, `sharded`, share everything.
 
-        With sharding, two layers are gathered at once, one with its gradient; parameters outside of layers stay
-        gathered from the forward pass to the end of the backward pass (see `sharding.to_device`).
+        With sharding, two layers are gathered at once; parameters outside of layers stay gathered from the forward
+        pass to the end of the backward pass (see `sharding.to_device`). The peak is where activations are most,
+        before there are gradients, or later, when there are all, two of them not yet shared: a layer's and those
+        outside.
         """
         if not sharded or processes == 1:
             return self.peak + (self.gradients if processes > 1 else 0)
-        kept = math.ceil((self.weights + self.gradients + self.moments) / processes)
-        return kept + FLOAT * (3 * self.layer + 2 * self.outside) + self.transient
+        kept = self.weights + self.moments
+        gathered = FLOAT * (2 * self.layer + self.outside)
+        before = math.ceil(kept / processes) + gathered + self.activations
+        later = math.ceil((kept + self.gradients) / processes) + gathered + FLOAT * (self.layer + self.outside)
+        return max(before, later + self.transient)
 
 
 @dataclass(frozen=True)
@@ -205,7 +235,8 @@ def update_needs(
             raise InputError(f"nothing here for {optimizer.kind} to train: {error}") from None
         held = live.now
         _make_moments(model, optimizers)
-        live.peak = live.now
+        live.begin()
+        live.watch(model.parameters())
         passes = 1 if load.part.batch == load.batch else 2  # the second begins with gradients
         of_cuda = patch.object(functional, "scaled_dot_product_attention", _fused_attention)
         with ProductOperations() as operations, of_cuda if load.attention == "sdpa" else nullcontext():
@@ -221,6 +252,7 @@ def update_needs(
         flops=operations.total / (passes * load.part.batch * load.length),
         moments=live.now - held,
         peak=live.peak,
+        besides=live.most_besides,
         layer=max(layers, default=0),
         outside=_size(model) - sum(layers),
     )

@@ -63,9 +63,13 @@ def test_memory_grows_with_blocks_moments_and_processes() -> None:
 
 
 def test_processes_that_share_a_model_hold_parts_of_it_and_whole_layers_for_a_moment() -> None:
-    needs = Needs(parameters=100, trained=100, weights=400, flops=6.0, moments=800, peak=1700, layer=20, outside=30)
-    assert needs.transient == 1700 - 400 - 400 - 800
-    assert needs.memory(4, sharded=True) == (400 + 400 + 800) / 4 + 3 * 4 * 20 + 2 * 4 * 30 + 100
+    needs = Needs(
+        parameters=100, trained=100, weights=400, flops=6.0, moments=800, peak=1700, besides=1350, layer=20, outside=30
+    )
+    assert (needs.transient, needs.activations) == (1700 - 400 - 400 - 800, 1350 - 400 - 800)
+    assert needs.memory(4, sharded=True) == (400 + 400 + 800) / 4 + 3 * 4 * 20 + 2 * 4 * 30 + 100, "all gradients"
+    before = replace(needs, besides=1690)
+    assert before.memory(4, sharded=True) == (400 + 800) / 4 + 2 * 4 * 20 + 4 * 30 + 490, "no gradient yet"
     assert needs.memory(1, sharded=True) == 1700
     found = _pretraining(make_config("bert", MODEL, VOCABULARY))
     inner = 4 * (32 * 32 + 32) + 2 * 32 * 64 + 64 + 32 + 4 * 32
@@ -118,6 +122,17 @@ def test_planned_memory_is_that_of_an_update_in_parts_and_with_layers_computed_a
     config, scored = cast(Any, run.model).body.config, {"bert": 9, "llama": 28}[family]
     needs = update_needs("language_model", config, Load(8, 32, 8 * scored, False, "eager", parts, again), run.optimizer)
     assert needs.peak == pytest.approx(live.peak, rel=0.03)
+
+
+def test_most_activations_may_be_there_before_any_gradient() -> None:
+    """In parts, the second of which begins with all gradients, they are those of a part."""
+    config = make_config("llama", MODEL.model_copy(update={"layers": 6}), VOCABULARY)
+    whole, parts = (
+        update_needs("language_model", config, Load(8, 40, 320, False, "eager", most), ADAMW) for most in (None, 4)
+    )
+    assert whole.besides == whole.peak, "nothing but the last layer's gradients, if any, is there at the peak"
+    assert parts.peak == parts.besides + parts.gradients
+    assert whole.activations == pytest.approx(2 * parts.activations, rel=0.05)
 
 
 def test_fused_attention_is_planned_as_on_cuda() -> None:
