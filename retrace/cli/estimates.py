@@ -160,13 +160,13 @@ def _head_and_scored(head: Head, recipe: Any, named: "NamedModel", length: int) 
 
 
 def _memory_lines(needed: "Needs", head: str) -> Lines:
-    """An update's memory by what it holds."""
+    """An update's memory by what it holds; activations are usually most before there are gradients."""
     lines = [
         ("weights", size(needed.weights)),
         ("gradients", size(needed.gradients)),
         ("moments of the optimizer", size(needed.moments)),
-        ("activations and temporary buffers, at the peak", size(needed.transient)),
-        ("estimate", size(needed.peak)),
+        ("activations and temporary buffers, at most", size(needed.activations)),
+        ("estimate (not all of this is there at once)", size(needed.peak)),
     ]
     if head != "lm":  # pretraining keeps the last epoch's
         lines.append(("weights of the best epoch, in main memory, from the second epoch on", size(needed.gradients)))
