@@ -15,8 +15,8 @@ activation.
 
 import math
 import weakref
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -40,7 +40,7 @@ from retrace.models.language_model import LanguageModel, PairModel
 from retrace.objectives.language_modelling import masked_of
 from retrace.pretraining.settings import PretrainSettings
 from retrace.tasks.question_answering.extractive import SpanModel
-from retrace.training.optimizer import make_optimizers
+from retrace.training.optimizer import TOGETHER, make_optimizers
 from retrace.training.settings import OptimizerSettings
 from retrace.training.throughput import ProductOperations
 
@@ -117,6 +117,14 @@ def _fused_attention(
     bias = None if attn_mask is None else attn_mask.to(query.dtype).expand(-1, query.shape[1], -1, -1)
     efficient = torch.ops.aten._scaled_dot_product_efficient_attention
     return efficient(query, key, value, bias, True, dropout_p, is_causal, scale=scale)[0]
+
+
+@contextmanager
+def _as_on_cuda() -> Iterator[None]:
+    """Attention by CUDA's kernels, and Muon's matrices in the large groups that are multiplied together there."""
+    of_muon = patch.dict(TOGETHER, cpu=TOGETHER["cuda"])
+    with of_muon, patch.object(functional, "scaled_dot_product_attention", _fused_attention):
+        yield
 
 
 FLOAT = 4  # bytes; trained weights, gradients and moments are float32 whatever the precision of products
@@ -230,7 +238,7 @@ def update_needs(
     with FakeTensorMode(), LiveMemory() as live:
         _give_fake_weights(model)
         try:
-            optimizers = make_optimizers(model, optimizer, 1.0)
+            optimizers = make_optimizers(model, optimizer, 1.0, load.bf16)
         except ValueError as error:  # as with a frozen body whose head is tied to its embeddings
             raise InputError(f"nothing here for {optimizer.kind} to train: {error}") from None
         held = live.now
@@ -238,12 +246,12 @@ def update_needs(
         live.begin()
         live.watch(model.parameters())
         passes = 1 if load.part.batch == load.batch else 2  # the second begins with gradients
-        of_cuda = patch.object(functional, "scaled_dot_product_attention", _fused_attention)
-        with ProductOperations() as operations, of_cuda if load.attention == "sdpa" else nullcontext():
-            for _ in range(passes):
-                _loss(model, head, load.part).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), optimizer.max_grad_norm)
-        _step(optimizers)
+        with _as_on_cuda() if load.attention == "sdpa" else nullcontext():
+            with ProductOperations() as operations:
+                for _ in range(passes):
+                    _loss(model, head, load.part).backward()
+            nn.utils.clip_grad_norm_(model.parameters(), optimizer.max_grad_norm)
+            _step(optimizers)
     layers = [_size(module) for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
     return Needs(
         parameters=_size(model),

@@ -145,6 +145,18 @@ def test_fused_attention_is_planned_as_on_cuda() -> None:
     assert longer.transient < 2.1 * fused.transient
 
 
+def test_muon_is_planned_with_the_groups_of_matrices_of_cuda() -> None:
+    """Where there are few tokens, its temporary tensors are the peak."""
+    sizes = MODEL.model_copy(update={"hidden_size": 512, "intermediate_size": 2048, "layers": 6})
+    config = make_config("modernbert", sizes, VOCABULARY)
+    cpu, gpu = (
+        update_needs("language_model", config, Load(1, 8, 2, False, attention), OptimizerSettings(kind="muon"))
+        for attention in ("lean", "sdpa")
+    )
+    largest = 4 * 6 * 512 * 2 * 2048  # bytes of the matrices of one shape, of which there are several copies
+    assert cpu.transient + largest < gpu.transient
+
+
 @pytest.mark.parametrize(("batch", "most", "planned"), [(16, 15, 8), (32, 24, 16), (12, 8, 6), (8, 3, 3), (8, None, 8)])
 def test_planned_micro_batches_are_those_that_run(batch: int, most: int | None, planned: int) -> None:
     assert Load(batch, 8, 0, False, "eager", most).part.batch == planned
