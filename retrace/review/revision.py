@@ -178,7 +178,7 @@ def commit_of(base: str) -> str:
     Raises InputError if there is none; in a shallow clone it may have to be fetched.
     """
     found = try_git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}")
-    if not found:  # DVC's experiments are refs of its own
+    if not found and not {*base} & {*"*?["}:  # DVC's experiments are refs of its own; this is no pattern of them
         found = try_git("for-each-ref", "--count=1", "--format=%(objectname)", f"refs/exps/*/*/{base}")
     if not found:
         git("rev-parse", "--git-dir")  # its error, where there is no repository

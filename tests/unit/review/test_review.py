@@ -621,6 +621,7 @@ def test_the_base_may_be_an_experiment_of_dvc(repository: Repository) -> None:
     git("update-ref", f"refs/exps/{commit[:2]}/{commit[2:]}/slower", commit)
     assert commit_of("slower") == commit
     assert "'faster' is not a revision" in refused("review", "--base", "faster")
+    assert "'sl*' is not a revision" in refused("review", "--base", "sl*"), "a pattern names no experiment"
 
 
 def test_a_fresh_clones_folders_are_no_change(here: Path) -> None:
