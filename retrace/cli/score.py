@@ -87,8 +87,8 @@ def classification(
 ) -> None:
     """Score classes, row by row, with scikit-learn; columns named like the classes hold their probabilities.
 
-    Of two classes, precision, recall and f1 are those of the second: the larger number, or the last in alphabetical order, capital
-    letters before small ones.
+    Of two classes, precision, recall and f1 are those of the second: the larger number, or the last in alphabetical
+    order, capital letters before small ones.
     """
     right, given = read_rows(gold), read_rows(predictions)
     if len(right) != len(given):
