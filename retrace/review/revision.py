@@ -178,7 +178,8 @@ def commit_of(base: str) -> str:
     Raises InputError if there is none; in a shallow clone it may have to be fetched.
     """
     found = try_git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}")
-    if not found and not {*base} & {*"*?["}:  # DVC's experiments are refs of its own; this is no pattern of them
+    is_pattern = any(sign in base for sign in "*?[")
+    if not found and not is_pattern:  # DVC's experiments are refs of its own
         found = try_git("for-each-ref", "--count=1", "--format=%(objectname)", f"refs/exps/*/*/{base}")
     if not found:
         git("rev-parse", "--git-dir")  # its error, where there is no repository
