@@ -17,7 +17,7 @@ from retrace.core.records import timed
 from retrace.datasets.examples import read_examples
 from retrace.datasets.source import Source
 from retrace.datasets.splits import maximal_texts
-from retrace.datasets.squad import read_questions
+from retrace.datasets.squad import passages, read_questions
 from retrace.datasets.text import PARTS, read_documents, text_path
 from retrace.tokens.blocks import write_stream
 from retrace.tokens.settings import TokenizeParams, TokenizerSettings
@@ -59,7 +59,7 @@ def training_texts(settings: TokenizerSettings) -> Iterator[Iterable[str]]:
     if "text" in settings.train_on:
         yield running("train")
     if "squad" in settings.train_on:
-        yield dict.fromkeys(question.context for question in read_questions(questions_path(SOURCE.squad, "train")))
+        yield passages(read_questions(questions_path(SOURCE.squad, "train")), settings.with_questions)
     if "sst2" in settings.train_on:
         yield maximal_texts(sentence.text for sentence in read_examples(SOURCE.sst2, "train"))
 

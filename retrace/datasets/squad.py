@@ -1,6 +1,9 @@
 """Questions on passages in SQuAD's json, version 1.1 or 2.0."""
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +11,7 @@ from retrace.core.errors import InputError
 from retrace.core.files import read_json
 
 KINDS = {str: "text", int: "a whole number", list: "a list"}  # as messages call them
+SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+(?![a-z])")  # also after an abbreviation, where one more part does no harm
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,27 @@ def _answer(where: str, context: str, item: dict[str, Any]) -> Answer:
     # Few tokenizers have tokens for white space, so an answer that begins or ends in it may match no tokens.
     bare, at = stripped(text, start)
     return Answer(bare, at, bare != text)
+
+
+def passages(questions: Iterable[Question], with_questions: bool = False) -> list[str]:
+    """Each passage once or, `with_questions`, each question before the sentence of its first answer.
+
+    Unanswerable questions come before the first sentence.
+    """
+    asked: dict[str, list[Question]] = {}
+    for question in questions:
+        asked.setdefault(question.context, []).append(question)
+    return [_woven(*each) for each in asked.items()] if with_questions else list(asked)
+
+
+def _woven(passage: str, questions: list[Question]) -> str:
+    edges = {0, *(found.end() for found in SENTENCE_END.finditer(passage)), len(passage)}
+    parts: list[str] = []
+    for start, end in pairwise(sorted(edges)):
+        here = range(start, end)
+        parts += [each.text for each in questions if (each.answers[0].start if each.answers else 0) in here]
+        parts.append(passage[start:end].strip())
+    return " ".join(parts)
 
 
 def stripped(text: str, start: int) -> tuple[str, int]:

@@ -200,7 +200,7 @@ class Trained:
             return keys
         # The checkpoint's tokenizer and sizes replace those of params.yaml.
         given = [f"model.{key}" for key in ("checkpoint", "random_seed") if model.get(key) is not None]
-        texts = ["tokenizer.train_on"] if "train_on" in self.params["tokenizer"] else []
+        texts = [f"tokenizer.{key}" for key in ("train_on", "with_questions") if key in self.params["tokenizer"]]
         return (*(key for key in keys if key not in ("model", "tokenizer")), *given, *texts)
 
     @property

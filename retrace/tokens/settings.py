@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from retrace.core.settings import Params, Section, require_each_once
+from retrace.core.settings import Params, Section, require, require_each_once
 
 SHORTEST_PAIR = 16  # tokens; shorter blocks or documents hold no two sentences
 
@@ -41,6 +41,9 @@ class TokenizerSettings(Section):
         default=("text",),
         description="for tokenizer and pretraining: running text, SQuAD's passages, whole sentences of SST-2",
     )
+    with_questions: bool = Field(
+        default=False, description="put SQuAD's questions into its passages, each before the sentence of its answer"
+    )
     special: Literal["bert", "roberta"] = Field(
         default="bert",
         description="number special tokens as this model does; RoBERTa's numbering needs two more position embeddings",
@@ -49,6 +52,8 @@ class TokenizerSettings(Section):
     @model_validator(mode="after")
     def _texts_once(self) -> Self:
         require_each_once("train_on", self.train_on)
+        fits = "squad" in self.train_on or not self.with_questions
+        require(fits, "with_questions", True, "expected false, as train_on leaves out squad")
         return self
 
     @property

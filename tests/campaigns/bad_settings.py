@@ -114,6 +114,7 @@ CLASHES: tuple[tuple[Any, ...], ...] = (  # what is said after the first key of 
      {"metrics.question_answering": []}),
     (" VALUE; expected each once", {"finetune.seeds": [1, 1]}, {"tokenizer.train_on": ["text", "text"]},
      {"metrics.every_epoch": ["f1", "f1"]}),
+    (" VALUE; expected false, as train_on", {"tokenizer.with_questions": True}),
     ("[1]: -1 is not allowed; expected a whole number from", {"finetune.seeds": [1, -1]}),
     (" VALUE; expected at least one of", {"metrics.every_epoch": []}),
     (" VALUE; expected at least 6, to fit one", {"squad.max_length": 5}),

@@ -8,7 +8,7 @@ import pytest
 from retrace.core.errors import InputError
 from retrace.core.paths import questions_path
 from retrace.datasets.examples import Example, read_sentences
-from retrace.datasets.squad import Answer, read_questions
+from retrace.datasets.squad import Answer, Question, passages, read_questions
 from retrace.datasets.text import read_documents
 from tests.tiny import tiny_questions
 
@@ -38,6 +38,26 @@ def test_white_space_about_an_answer_is_left_out(tmp_path: Path, text: str) -> N
     source = tiny_questions(tmp_path, "Yes Ada did.", {"Who?": text})
     (question,) = read_questions(questions_path(source, "dev"))
     assert question.answers == (Answer("Ada", 4),)
+
+
+def test_questions_come_before_the_sentence_of_their_answer() -> None:
+    first, other = 'Ada met Bob. (Bob sang!) "Ever since," e.g. then, Eve wept. ', "Dan"
+
+    def question(text: str, passage: str, *starts: int) -> Question:
+        return Question(text, "", passage, text, tuple(Answer(passage[at : at + 3], at) for at in starts))
+
+    asked = [
+        question("Who wept?", first, first.index("Eve"), 0),
+        question("Who was met?", first, first.index("Bob")),
+        question("Who else?", other, 0),
+        question("Who met?", first, 0),
+        question("Why?", first),
+    ]
+    assert passages(asked) == [first, other]
+    assert passages(asked, with_questions=True) == [
+        'Who was met? Who met? Why? Ada met Bob. (Bob sang!) Who wept? "Ever since," e.g. then, Eve wept.',
+        "Who else? Dan",
+    ]
 
 
 def test_a_wrong_question_beside_deep_nesting_is_named(tmp_path: Path) -> None:
