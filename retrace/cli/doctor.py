@@ -103,7 +103,7 @@ def _environment() -> Iterator[Finding]:
         said = f"retrace is installed from another checkout, {PROJECT}"
         yield Finding("environment", said, "make setup && source .venv/bin/activate")
     elif try_git("rev-parse", "--git-dir") is None:
-        yield Finding("environment", "this folder is in no git repository, and DVC works in one only", "git init")
+        yield Finding("environment", "this folder is not in a git repository, which DVC needs", "git init")
     else:
         yield Finding("environment", f"Python {sys.version.split()[0]} in {sys.prefix}")
 

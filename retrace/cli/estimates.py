@@ -140,7 +140,7 @@ def memory(
     formula = formula_memory(chosen, named.config, needed)
     print(f"{named.name}, {head}, {method}: {needed.parameters:,} parameters, {needed.trained:,} trained")
     precision = "bf16" if load.bf16 else "float32"
-    print(f"{load.batch} × {load.length} tokens, products in {precision}, {optimizer.kind}, {load}")
+    print(f"{load.batch} × {load.length} tokens, matrix products in {precision}, {optimizer.kind}, {load}")
     published = ("published", "no formula")
     if formula:
         published = (f"published: {formula[0]}", size(formula[1].at(batch, length)))
@@ -164,7 +164,7 @@ def _memory_lines(needed: "Needs", head: str) -> Lines:
     lines = [
         ("weights", size(needed.weights)),
         ("gradients", size(needed.gradients)),
-        ("moments of the optimizer", size(needed.moments)),
+        ("optimizer state", size(needed.moments)),
         ("activations and temporary buffers, at most", size(needed.activations)),
         ("estimate (not all of this is there at once)", size(needed.peak)),
     ]

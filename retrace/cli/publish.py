@@ -11,26 +11,30 @@ from huggingface_hub import ModelCard
 from retrace.cli.main import print_table, some_of
 from retrace.cli.predict import Of, chosen_cell
 from retrace.core.errors import InputError
-from retrace.core.files import atomic_folder, file_digest, write_json, write_text
+from retrace.core.files import SUMS, atomic_folder, file_digest, write_json, write_text
 from retrace.core.guard import guarded
 from retrace.core.paths import PRETRAINED
 from retrace.core.records import git
 from retrace.core.settings import read_params
 from retrace.core.weights import FILE as BASE_WEIGHTS
+from retrace.core.weights import INDEX, weight_files
+from retrace.finetuning.method import FILE as TRAINED
 from retrace.hub.pins import REPOSITORY, Pin
 from retrace.hub.repository import require_token, stored_digest, upload
 from retrace.publishing.bundle import Address, write_pretrained, write_tuned
 from retrace.publishing.card import Trained, model_card
-from retrace.publishing.load import read_tuning, require_weights
+from retrace.publishing.load import BASE, DESCRIPTION, read_tuning, require_weights
 from retrace.results.grid import WEIGHTS, Cell, Grid
 from retrace.study.comparison import pretrains
+from retrace.tasks.question_answering.extractive import FILE as MATCH
+from retrace.tokens.tokenizer import TOKENIZER_FILES
 
 PREPARED = Path(".retrace/publish")
 # What an earlier publication may have left in the repository; other files there are not deleted.
 OURS = (
-    "config.json", "generation_config.json", "model.safetensors", "adapter_config.json", "adapter_model.safetensors",
-    "retrace.json", "trained.safetensors", "question_match.safetensors", "base/*", ".SHA256SUMS", ".eval_results/*",
-    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt",
+    "config.json", "generation_config.json", BASE_WEIGHTS, "model-*-of-*.safetensors", INDEX, *TOKENIZER_FILES,
+    "adapter_config.json", "adapter_model.safetensors", DESCRIPTION, TRAINED, MATCH, f"{BASE}/*", SUMS,
+    ".eval_results/*",
 )  # fmt: skip
 
 Doubt = StrEnum("Doubt", ["dirty", "stale", "unlearned"])
@@ -94,8 +98,9 @@ def _send(folder: Path, trained: Trained, address: Address, private: bool, commi
 
     Raises InputError if the published base has other weights than the model was trained on.
     """
-    if address.base and stored_digest(address.base, BASE_WEIGHTS) != file_digest(trained.base / BASE_WEIGHTS):
-        raise InputError(f"--base: {address.base} has other weights than {trained.base}; publish these first")
+    for file in weight_files(trained.base) if address.base else ():
+        if stored_digest(address.base, file) != file_digest(trained.base / file):
+            raise InputError(f"--base: {address.base} has other weights than {trained.base}; publish these first")
     message = f"{trained.name} of Retrace at {commit}"
     pin, is_new = upload(folder, address.repository, address.branch, private, message, OURS)
     return f"published as {pin}" if is_new else f"nothing new: {pin} has all of this already"

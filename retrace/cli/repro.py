@@ -28,7 +28,7 @@ def repro(
 ) -> None:
     """Check the settings, then run `dvc repro`, with results from the default remote where it has them."""
     require_checkout()
-    if not arguments:  # named stages may need less
+    if all(option.startswith("-") for option in arguments or ()):  # named stages may need less
         require_ready()
     from retrace.cli.remote import Sender, pull_option  # here, as DVC takes a second to import
 

@@ -24,14 +24,13 @@ from retrace.datasets.examples import class_order
 from retrace.datasets.squad import read_questions
 from retrace.evaluation.flags import decision_flags, figure_flags
 from retrace.evaluation.outcomes import FLOAT_ERROR, MOST_ROUNDING, Answered, Classified, Scoring, answered, sum_to_one
+from retrace.evaluation.settings import metric_names
 from retrace.files.formats import Rows, label_of, read_rows
 from retrace.statistics.intervals import intervals as intervals_of
 from retrace.statistics.scales import Flags
 
-CLASSIFICATION = ("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration")
 RESAMPLES = 10_000
 ALWAYS = 1.0  # the threshold at which every answer counts, as in the official script
-OTHERS = ("meteor", "bleu", "rouge")
 WHOLE = re.compile(r"\+?(?P<number>-?[0-9]+)(\.0*)?")
 
 Predictions = typer.Argument(metavar="PREDICTIONS.json", help='{"question id": "answer"}, "" for no answer')
@@ -45,7 +44,7 @@ def squad(
     predictions: Annotated[Path, Predictions],
     na_prob: Annotated[Path | None, Probabilities] = None,
     na_prob_thresh: Annotated[float, typer.Option(metavar="X", help="above it there is no answer")] = ALWAYS,
-    every: Annotated[bool, typer.Option("--all", help="METEOR, BLEU and ROUGE too")] = False,
+    every: Annotated[bool, typer.Option("--all", help="the other metrics too, such as ROUGE")] = False,
     allow_missing: Annotated[bool, Missing] = False,
     intervals: Intervals = False,
 ) -> None:
@@ -75,7 +74,7 @@ def squad(
         # In the order of that file, by which the official script breaks ties.
         scored = [known[name] for name in no_answer if name in known and name in answers]
     outcome = answered(scored, answers, no_answer, na_prob_thresh)
-    _print(["squad_v2", *(OTHERS if every else ())], outcome, flags, intervals)
+    _print(metric_names("Answered") if every else ["squad_v2"], outcome, flags, intervals)
 
 
 def classification(
@@ -110,7 +109,7 @@ def classification(
         flags["no_roc_auc"] = f"{gold} has no {some_of(never)}"
     wanted, found = (pd.Index(classes).get_indexer(names) for names in (labels, predicted))
     outcome = Classified(tuple(classes), wanted, found, probabilities)
-    _print(CLASSIFICATION, outcome, flags, intervals)
+    _print(metric_names("Classified"), outcome, flags, intervals)
 
 
 SUBCOMMANDS = {"squad": squad, "classification": classification}

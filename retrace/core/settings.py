@@ -169,7 +169,7 @@ def section(params: Mapping[str, Any], key: str) -> Any:
     value: Any = {name: each for name, each in params.items() if file_of(str(name)) == file_of(key)}
     for step, name in enumerate(key.split(".")):
         if not isinstance(value, Mapping) or name not in value:
-            there = ", ".join(map(str, value)) if isinstance(value, Mapping) else repr(value)
+            there = ", ".join(map(str, value)) if isinstance(value, Mapping) else shown(value)
             above = ".".join(key.split(".")[:step]) or "top level"
             raise InputError(f"{file_of(key)}: {key} is missing; {above} has: {there}")
         value = value[name]

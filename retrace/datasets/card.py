@@ -59,7 +59,7 @@ def _counted(documents: Iterable[str]) -> tuple[dict[str, int], np.ndarray]:
         words = document.split()
         hashes.frombytes(blake2b(" ".join(words).encode(), digest_size=hashes.itemsize).digest())
         total += len(words)
-        unknown += document.count(UNKNOWN)
+        unknown += sum(UNKNOWN in word for word in words)
     counts = {"documents": len(hashes), "words": total, "unknown_words": unknown}
     return counts, np.array(hashes)
 

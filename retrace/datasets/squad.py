@@ -97,7 +97,7 @@ def _answer(where: str, context: str, item: dict[str, Any]) -> Answer:
 
 
 def passages(questions: Iterable[Question], with_questions: bool = False) -> list[str]:
-    """Each passage once or, `with_questions`, each question before the sentence of its first answer.
+    """The distinct passages; `with_questions` puts each question before the sentence that its first answer begins in.
 
     Unanswerable questions come before the first sentence.
     """

@@ -94,7 +94,7 @@ class _Assessor:
             flags = self._not_above(scored, self._seeds(SCRATCH), SCRATCH, OF_MODELS)
         return MethodDetails(
             figures=table.mean().to_dict(),
-            std=table.std().to_dict() if len(runs) > 1 else {},
+            std=_deviations(table) if len(runs) > 1 else {},
             intervals=intervals(scored),
             intervals_of="examples and fine-tuning seeds" if len(runs) > 1 else "examples (one seed)",
             groups={kind: {name: self._group(which, runs) for name, which in groups.items()}
@@ -148,3 +148,8 @@ class _Assessor:
         value, below = (float(np.mean([seed.figures[figure] for seed in side])) for side in (model, other))
         note = note if found.is_of_models else ""
         return flag_unless_better(figure, name, value, below, found.interval, better, note)
+
+
+def _deviations(seeds: pd.DataFrame) -> dict[str, float]:
+    """The standard deviation of each column; 0 where all rows are equal, which pandas may give as 1e-16."""
+    return seeds.std().mask(seeds.eq(seeds.iloc[0]).all(), 0.0).to_dict()

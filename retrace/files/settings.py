@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -112,7 +112,9 @@ class FilesParams(SourceParams):
 class ClassificationSettings(TaskFiles, TaskSettings):
     """A classification task in files."""
 
-    format: str | None = Field(default=None, description="tsv, csv, jsonl, parquet or xml; null: by the files' suffix")
+    format: Literal["tsv", "csv", "jsonl", "parquet", "xml"] | None = Field(
+        default=None, description="null: by the files' suffix"
+    )
 
 
 class ClassificationParams(TaskParams):

@@ -94,7 +94,7 @@ class Trained:
 
     @property
     def has_own_task(self) -> bool:
-        """Whether it was tuned on a task that `data` of params.yaml does not come with."""
+        """Whether it was fine-tuned on a task that `data` of params.yaml does not come with."""
         return self.cell is not None and self.cell.task not in ("sst2", "squad")
 
     @cached_property
@@ -123,7 +123,7 @@ class Trained:
         if self.cell is None or self.method is None:
             return f"A language model of the family {self.family}, made with Retrace."
         how = (self.method.tuning.__doc__ or "").partition("\n")[0]
-        tuned = f"tuned on {self.cell.task} with Retrace: {self.cell.method}, seed {self.cell.seed}"
+        tuned = f"fine-tuned on {self.cell.task} with Retrace: {self.cell.method}, seed {self.cell.seed}"
         return f"A model of the family {self.family}, {tuned}. {how}"
 
     def results(self) -> tuple[list[str], str, Table | None]:
@@ -185,14 +185,14 @@ class Trained:
         made |= {"device": run.device, "precision in force": run.precision}
         keys, tuned = self._made_by, dict[str, Any]()
         if cell is not None:
-            made |= {"seed of tuning": cell.seed, "epoch": self.scored[0][2].epoch}
+            made |= {"fine-tuning seed": cell.seed, "epoch": self.scored[0][2].epoch}
             tuned = {f"methods.{cell.method}": entry_in_force(params, cell.method, cell.task)}
             keys = (*keys, cell.task)
         return settings_table(made, values_of(params, keys) | tuned)
 
     @property
     def _made_by(self) -> tuple[str, ...]:
-        """The keys of params.yaml that made the model that tuning started from."""
+        """The keys of params.yaml that made the model that fine-tuning started from."""
         if self.base != PRETRAINED:
             return ("precision",)
         keys, model = PRETRAINING if self.is_own else RANDOM, self.params["model"]
@@ -221,9 +221,9 @@ class Trained:
         if name in params.get("hub", {}).get("classification", {}):
             settings, licence = build(HubTaskSettings, params, f"hub.classification.{name}"), None
         elif data == "files" or name in {**params.get("classification", {}), **params.get("question_answering", {})}:
-            return Origin(name, "files of the publisher's own", split=split)
+            return Origin(name, "the publisher's own files", split=split)
         elif data == "sample":
-            title = "the embedded sample of Retrace, on an invented country"
+            title = "Retrace's generated sample, about an invented country"
             return Origin(name, title, split=split, licence="Apache-2.0")
         else:
             settings = getattr(build(HubSettings, params, "hub"), name)
@@ -330,7 +330,7 @@ def _score_table(model: Trained) -> Table:
     task, _, trial = model.scored[0]
     columns = [(trial.figures, trial.intervals, {}), (trial.before, {}, {})]
     columns += [(baseline.figures, baseline.intervals, {}) for baseline in task.baselines.values()]
-    header = ("score", "unit", "this model", "before tuning", *map(baseline_name, task.baselines))
+    header = ("score", "unit", "this model", "before fine-tuning", *map(baseline_name, task.baselines))
     return Table(header, score_rows(trial.figures, task.legend, columns))
 
 

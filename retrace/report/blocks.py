@@ -129,7 +129,7 @@ class Fold:
     title: str
     gist: str
     blocks: Sequence["Block"]
-    static: bool = False  # replaced by the script with something better
+    static: bool = False  # hidden where the script shows the browser of predictions
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def signed(value: float, digits: int = 1) -> str:
 
 
 def _rounded(value: float, digits: int) -> float:
-    """The same for 1.25 and for 1.2500000000000011, which a difference of two figures may come to."""
+    """Rounded without floating-point noise first, so that 1.25 and 1.2500000000000011 round alike."""
     return round(round(value, NOISE), digits)
 
 

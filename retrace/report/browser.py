@@ -132,7 +132,7 @@ def predictions_section(params: Mapping[str, Any], tasks: Sequence[Task], first:
         f"{counted} with each method’s predictions.{left_out} {seeds}Next to a class: the method’s "
         "confidence. Next to an answer, if the method may abstain: its score minus that of no answer. In passages the "
         "right answer is shaded and each method’s answer is underlined in its colour (baselines in grey); ≈: partly "
-        "right. An answer counts as right from an F1 of 50% on."
+        "right. An answer counts as right if its F1 is at least 50%."
     )
     places = {method_name(method): task.places[method] for task in tasks for method in task.methods}
     browser = Browser(pack([_packed(each) for each in found]), list(places.items()))

@@ -28,8 +28,8 @@ TITLES = {
     "dev_in_training": "validation examples in the training data",
     "test_in_training": "test examples in the training data",
     "test_in_validation": "test examples in the validation data",
-    "dev_given_away": "validation examples given away by the training data",
-    "test_given_away": "test examples given away by the training data",
+    "dev_given_away": "validation examples overlapping with training texts",
+    "test_given_away": "test examples overlapping with training texts",
 }
 MEANINGS = {
     "one_class_only": "The model predicts the same class for every example.",

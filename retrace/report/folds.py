@@ -80,7 +80,7 @@ def _scores(task: Task) -> Fold:
     notes = [f"Epochs kept, by seed: {'; '.join(kept)}."]
     notes += [f"{name}: {said}." for name, said in task.details.notes.items()]
     table = Table(header, score_rows(names, legend, columns), label=f"Scores {task.name}")
-    return Fold("Every score", f"{len(names)} of them", [note, table, *notes])
+    return Fold("Every score", f"{len(names)} scores", [note, table, *notes])
 
 
 def _with_real_thresholds(means: Figures, seeds: Sequence[Figures]) -> Figures:

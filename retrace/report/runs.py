@@ -54,7 +54,7 @@ def data_fold(params: Mapping[str, Any], text: bool = True) -> Fold:
     folders = ({TEXT.name: TEXT} if text else {}) | {task: grid.data_of(task) for task in grid.all_tasks}
     cards = {name: read_json(folder / CARD) for name, folder in folders.items()}
     findings = [f"{name}: {finding}" for name, card in cards.items() for finding in card["findings"]]
-    gist = f"{cards[TEXT.name]['parts']['train']['words']:,} words of text; " if text else ""
+    gist = f"{cards[TEXT.name]['parts']['train']['words']:,} words of training text; " if text else ""
     gist += f"{len(findings) or 'no'} finding{'s' if len(findings) != 1 else ''}"
     return Fold("Data", gist, [*(f"Note: {finding}." for finding in findings), counts_table(cards)])
 
@@ -81,7 +81,7 @@ def settings_fold(params: Mapping[str, Any]) -> Fold:
     used |= {kind: _listed(params.get(kind, {}), tasks) for kind in ("classification", "question_answering")}
     used["hub"] = used.get("hub", {}) | {"classification": _listed(hub.get("classification", {}), tasks)}
     table = settings_table(used)
-    return Fold("Settings", f"{len(table.rows)} of them", [table])
+    return Fold("Settings", f"{len(table.rows)} settings", [table])
 
 
 def _listed(defined: Mapping[str, Any], tasks: Sequence[str]) -> dict[str, Any]:

@@ -20,13 +20,14 @@ from retrace.report.names import baseline_name, count_text, digits_of, duration,
 from retrace.report.results import Score, Task, most_seeds
 from retrace.report.runs import commit_text
 from retrace.report.svg import Axes
+from retrace.statistics.scales import SHARES
 
-FULL, SCRATCH, CHEAP = "full", "scratch", ("lora", "adapter")
+FULL, SCRATCH = "full", "scratch"
 ROW = 28  # px, a line of a ranking
 
 
 def verdict(tasks: Sequence[Task], perplexity: PerplexityReport | None, shares: Mapping[str, float]) -> list[str]:
-    """What pretraining is worth, what the best cheap method costs, the perplexity, and who does not beat the baselines.
+    """What pretraining is worth, what training fewer weights costs, the perplexity, who does not beat the baselines.
 
     `shares` are the percentages of weights that methods train. A rule that does not apply, for instance because a
     method was not run, says nothing.
@@ -57,9 +58,9 @@ def _worth(tasks: Sequence[Task]) -> str:
 
 
 def _cheap(tasks: Sequence[Task], shares: Mapping[str, float]) -> str:
-    """The better of LoRA and adapters against full fine-tuning."""
+    """The best method that trains only a part of the weights, against full fine-tuning."""
     gains = {method: [(task, gain) for task in tasks if (gain := task.difference(method, FULL))]
-             for method in CHEAP if method in shares}  # fmt: skip
+             for method, share in shares.items() if share < 100}  # fmt: skip
     found = [method for method, compared in gains.items() if tasks and len(compared) == len(tasks)]
     if not found:
         return ""
@@ -77,7 +78,8 @@ def _perplexity(report: PerplexityReport | None) -> str:
     if report is None:
         return ""
     split = report.splits["valid"]
-    own, *_, unigram = (figures.perplexity_per_token for figures in split.measures.values())
+    language_model = split.measures.get("masked") or split.measures["causal"]
+    own, unigram = (figures.perplexity_per_token for figures in (language_model, split.measures["unigram"]))
     if own is None or unigram is None:
         return "The language model’s perplexity is not defined on this text."
     beaten = ""
@@ -233,7 +235,7 @@ def summary_table(tasks: Sequence[Task], shares: Mapping[str, float], seconds: M
     baselines = dict.fromkeys(name for task in tasks for name in task.baselines)
     rows = [row(method_name(name), name, NOTHING) for name in sorted(methods, key=partial(_behind, tasks))]
     rows += [row(baseline_name(name), None, "") for name in baselines]
-    units = [", %" if task.legend.scale == "fraction" else "" for task in tasks]
+    units = [", %" if task.legend.scale in SHARES else "" for task in tasks]
     above = [(f"{task.title}: {task.legend.name}{unit}", len(of_task)) for task, unit in zip(tasks, units, strict=True)]
     header = ["method", "trained, %", *of_task * len(tasks), "time, s"]
     groups = [("", 1), ("Weights", 1), *above, ("Training", 1)]

@@ -34,7 +34,10 @@ T = TypeVar("T")
 Drawn = tuple[Sequence[Markup], str]  # what a plot shows, and the same in words
 Draw = Callable[[str], Drawn]  # by method
 
-CHOSEN_BY = "Scores on the validation set, whose loss chose the epoch, unless the settings keep the last one."
+CHOSEN_BY = (
+    "Scores on the validation set. The epoch with the lowest validation loss was kept, or the last one if the settings "
+    "say so."
+)
 TESTED = (
     "Scores on the test set, which played no part in choosing the epoch. It was scored twice: before training and with "
     "the weights that were kept."
@@ -44,7 +47,7 @@ GROUPS = {  # title, and how the examples are grouped
     "length": ("By length", "by words of the {text}, in groups of {sizes} {noun}"),
     "answer": ("Answerable or not", "where the passage has an answer, and where only “no answer” is right. "
                "A model that never answers scores 0 and 100"),
-    "question word": ("By question word", "by what is asked"),
+    "question word": ("By question word", "by question word, such as who or when"),
     "overlap": ("Without overlap", "on {noun} that are not also in the training data"),
 }  # fmt: skip
 SHORT = {"has an answer": "answer", "has none": "none", "not in the training data": "new"}  # beside a plot
@@ -53,7 +56,7 @@ SHORT = {"has an answer": "answer", "has none": "none", "not in the training dat
 def task_section(task: Task, names: Sequence[str]) -> Section:
     """The section of a task; `names` are those of all tasks, and may include the task's test set."""
     split = "test" if task_and_part(task.name)[1] == "test" else "validation"
-    note = f"{task.name}: {task.examples:,} {split} {task.noun}. Plots go from the best method to the worst."
+    note = f"{task.name}: {task.examples:,} {split} {task.noun}. Methods are ordered from best to worst."
     follows = " Scores on the test set follow." if on_test(task.name) in names else ""
     chosen = TESTED if split == "test" else f"{CHOSEN_BY}{follows}"
     return Section(task.title, [note, chosen, *task_panels(task), *task_folds(task)])
@@ -127,17 +130,18 @@ def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
         counts = np.array(found[method].confusion)
         shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
         size, drawn = 100 / len(names), []
+        texts = np.vectorize(lambda count: figure_text(count, 1 if _has_several_seeds(task) else 0))(counts)
         for (i, j), share in np.ndenumerate(shares):
             if len(names) > 6 and not share:
                 continue  # a task may have 150 classes, and so 22,500 cells
-            tip = f"true {names[i]}, predicted {names[j]}: {counts[i, j]:,.0f} of {counts[i].sum():,.0f}"
+            tip = f"true {names[i]}, predicted {names[j]}: {texts[i, j]} of {counts[i].sum():,.0f}"
             box = {"x": Percent(j * size), "y": Percent(i * size), "width": Percent(size), "height": Percent(size)}
             drawn.append(svg.tag("rect", **box, fill_opacity=f"{0.04 + 0.4 * share:.2f}", class_="cell", data_t=tip))
             at = {"x": Percent((j + 0.5) * size), "y": Percent((i + 0.5) * size), "text_anchor": "middle"}
             if len(names) <= 6:
                 drawn.append(svg.tag("text", f"{100 * share:.0f}", **at, dy=-1 if size >= 33 else 4, class_="ink"))
             if size >= 33:
-                drawn.append(svg.tag("text", f"{counts[i, j]:,.0f}", **at, dy=13))
+                drawn.append(svg.tag("text", texts[i, j], **at, dy=13))
         for i, name in enumerate(names):
             at = Percent((i + 0.5) * size)
             drawn.append(svg.tag("text", short[name], x=-6, y=at, dy=4, text_anchor="end"))
@@ -146,7 +150,7 @@ def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
         if len(names) > 6:
             return drawn, "; ".join(f"{name} {100 * shares[i, i]:.0f}% right" for i, name in enumerate(names))
         return drawn, "; ".join(
-            f"true {names[i]}, predicted {names[j]}: {counts[i, j]:,.0f}" for i, j in np.ndindex(*counts.shape)
+            f"true {names[i]}, predicted {names[j]}: {texts[i, j]}" for i, j in np.ndindex(*counts.shape)
         )
 
     note = "Rows: true class; columns: predicted class. Bold: % of the row"
@@ -301,7 +305,7 @@ def losses(task: Task) -> list[Panels]:
 
     note = (
         f"In nats{_of_seeds(task, '; means of the seeds')}. Thin: training, by update; thick: validation, by epoch. "
-        "A widening gap means overfitting."
+        "A widening gap suggests overfitting."
     )
     return [_row(task, "loss", "Loss", note, draw)]
 
@@ -335,4 +339,8 @@ def _by_epoch(task: Task, method: str, valid: Any) -> Curve:
 
 
 def _of_seeds(task: Task, text: str) -> str:
-    return text if any(len(details.seeds) > 1 for details in task.details.methods.values()) else ""
+    return text if _has_several_seeds(task) else ""
+
+
+def _has_several_seeds(task: Task) -> bool:
+    return any(len(details.seeds) > 1 for details in task.details.methods.values())

@@ -7,16 +7,15 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal
 
-from retrace.core.paths import task_and_part
-from retrace.evaluation.records import BESIDE, MethodDetails
+from retrace.core.paths import QUESTIONS, TASKS, task_and_part
+from retrace.evaluation.records import BESIDE
 from retrace.evaluation.settings import EvaluateParams
 from retrace.report.blocks import NOTHING
 from retrace.report.names import points, shown_signed, with_unit
 from retrace.report.runs import flat
-from retrace.review.revision import FIGURE, Place, Revision, kind_of
+from retrace.review.revision import FIGURE, Place, Revision, have_other_data, kind_of
 from retrace.review.settings import ReviewParams
 from retrace.statistics.comparisons import Difference
-from retrace.statistics.intervals import Z
 from retrace.statistics.scales import CURVES, MEASURES, Figure, Interval, Legend, loss_on
 
 SHOWN = 0.2  # relative difference from which time or memory is shown
@@ -119,31 +118,39 @@ class _Judge:
             figures, sides = [place.figure for place in places], self._sides
             # None if the examples are known to differ.
             paired = {} if is_baseline else self._pairs.paired_differences(of, who, figures, sides, self._params)
+            if paired is None or (not paired and self._has_other_data(of)):
+                why = "the examples differ" if paired is None else "the data differs"
+                yield from (self._not_compared(place, why) for place in places)
+                continue
             for place in places:
-                found = paired.get(place.figure) if paired else None
+                found = paired.get(place.figure)
                 how = "of the same seeds, paired" if found else "by the spread over seeds"
-                how += " and over examples" if paired is None else ""
-                change = self._change(place, found or self._by_spread(place, paired is not None), how)
-                yield change if paired is not None else replace(change, why=f"the examples differ; {change.why}")
+                yield self._change(place, found or self._by_spread(place), how)
+
+    def _has_other_data(self, task: str) -> bool:
+        folders = {"classification": TASKS, "question_answering": QUESTIONS}
+        return have_other_data(folders[kind_of(task, self._sides)] / task_and_part(task)[0], self._sides)
+
+    def _not_compared(self, place: Place, why: str) -> Change:
+        change = self._change(place, None, "")
+        return replace(change, counts=False, is_far=False, is_compared=False, why=f"not compared: {why}")
 
     def _of_perplexity(self, place: Place) -> Change:
         """The change of a perplexity, which is of one model on each side."""
         documents = (place.of, place.who, self._sides)
         if why := self._pairs.why_not_comparable(*documents):
-            change = self._change(place, None, "")
-            return replace(change, counts=False, is_far=False, is_compared=False, why=f"not compared: {why}")
+            return self._not_compared(place, why)
         if place.is_baseline:
             return self._change(place, None, "")
         values, paired = self._pairs.paired_perplexity(*documents, self._params)
         change = self._change(place, paired, "", values)
-        said = f"per token of the base, as the tokens are others; {change.why}"
+        said = f"in the base's tokens, as the tokenizers differ; {change.why}"
         return replace(change, why=said) if values else change
 
-    def _by_spread(self, place: Place, has_same_examples: bool) -> Difference | None:
+    def _by_spread(self, place: Place) -> Difference | None:
         """The difference by the pooled variance over seeds (Student's t for two samples, of which one may have one).
 
-        Different examples add their own, by the intervals over them. None if no two seeds differ, or if the
-        examples differ and the figure has no interval over them.
+        None if no two seeds differ.
         """
         if place.is_baseline:
             return None
@@ -151,14 +158,12 @@ class _Judge:
         varying = [method for method in found if method and place.figure in method.std]
         spreads = [(len(method.seeds) - 1, method.std[place.figure]) for method in varying]
         pooled = sum(free * std**2 for free, std in spreads)
-        examples = [] if has_same_examples else [_error_over_examples(method, place.figure) for method in found]
-        if not pooled or None in examples:
+        if not pooled:
             return None
         seeds = sum(1 / side.seeds_of(method) for side, method in zip(self._sides, found, strict=True))
         of_seeds, freedom = pooled * seeds, sum(free for free, _ in spreads)
         old, new = (side.figures[place] for side in self._sides)
-        of_examples = math.hypot(*(error or 0.0 for error in examples))
-        return Difference(new - old, of_examples, math.sqrt(of_seeds / freedom), freedom)
+        return Difference(new - old, 0.0, math.sqrt(of_seeds / freedom), freedom)
 
     def _change(
         self, place: Place, found: Difference | None, how: str, values: Sequence[float] | None = None
@@ -188,15 +193,6 @@ class _Judge:
         kind = kind_of(task, self._sides)
         legend = Scoring(getattr(self._params.metrics, kind)).legend | CURVES
         return legend | {"validation_loss": loss_on(task_and_part(task)[1])}
-
-
-def _error_over_examples(method: MethodDetails | None, figure: str) -> float | None:
-    """The standard error of a figure for the choice of examples; None if it has no interval over them."""
-    ends = method.intervals.get(figure) if method else None
-    if not ends:
-        return None
-    low, high = (ends.get(f"{end}_examples", ends[end]) for end in ("low", "high"))
-    return (high - low) / (2 * Z)
 
 
 def _notes(old: Revision, new: Revision) -> Iterator[str]:

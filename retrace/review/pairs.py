@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from retrace.core.errors import InputError
-from retrace.core.paths import QUESTIONS, questions_path, task_and_part
+from retrace.core.paths import QUESTIONS, TEXT, questions_path, task_and_part
 from retrace.datasets.squad import read_questions
 from retrace.evaluation.outcomes import Answered, Classified, Scoring, classified, logits_of
 from retrace.evaluation.question_answering import QuestionAnsweringTask
@@ -19,7 +19,7 @@ from retrace.perplexity.measures import DOCUMENTS, Measured, are_same_documents,
 from retrace.report.runs import flat
 from retrace.results.grid import PREDICTIONS, Cell, Kind
 from retrace.results.predictions import kept_epoch, read_epochs
-from retrace.review.revision import FIGURE, Revision, kind_of
+from retrace.review.revision import FIGURE, Revision, have_other_data, kind_of
 from retrace.statistics.comparisons import Difference, difference
 from retrace.statistics.intervals import Scored, resample
 
@@ -68,7 +68,7 @@ def paired_perplexity(
 def why_not_comparable(split: str, measure: str, sides: Sequence[Revision]) -> str:
     """What makes two perplexities figures of different things, as far as that is known; empty if nothing does."""
     is_pseudo = measure == "pseudo"
-    if _differ("bytes", split, sides, is_pseudo):
+    if _differ("bytes", split, sides, is_pseudo) or (not all(map(_documents, sides)) and have_other_data(TEXT, sides)):
         return "the passages differ" if is_pseudo else "the text differs"
     rates = {flat(side.params).get("perplexity.mask_rate") for side in sides if side.params}
     if measure == "masked" and len(rates) > 1:

@@ -3,6 +3,7 @@ its remote."""
 
 import json
 from collections.abc import Sequence, Set
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -12,14 +13,14 @@ from dvc.exceptions import DvcException
 from dvc_data.index import DataIndexDirError
 
 from retrace.core.errors import InputError
-from retrace.core.paths import task_and_part
+from retrace.core.paths import LOCKFILES, task_and_part
 from retrace.core.records import Record, RunRecord, git, try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS, parse_yaml, with_data
 from retrace.evaluation.records import DATA, DETAILS, METRICS, Details, MethodDetails, Metrics, TaskMetrics
 from retrace.perplexity.measures import LANGUAGE_MODEL, PERPLEXITY, Perplexities
 from retrace.results.grid import RUNS, SQUAD, Kind
 
-FIGURE = "perplexity"
+FIGURE, LOCK = "perplexity", LOCKFILES[0]
 R = TypeVar("R", bound=Record)
 DEFAULTS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 # Raised for a file that is neither here nor in DVC's cache or remote.
@@ -33,6 +34,12 @@ class Place(NamedTuple):
     who: str  # a method, a baseline, or a kind of perplexity
     figure: str
     is_baseline: bool = False
+
+
+def have_other_data(folder: Path, sides: Sequence["Revision"]) -> bool:
+    """Whether two revisions' models were evaluated with data in a folder that is known to differ."""
+    old, new = (side.inputs.get(folder.as_posix()) for side in sides)
+    return old is not None and new is not None and old != new
 
 
 def kind_of(task: str, sides: Sequence["Revision"]) -> Kind:
@@ -107,6 +114,16 @@ class Revision:
             except InputError as error:
                 raise InputError(f"{error}; in {self._commit or 'the working tree'}") from None
         return with_data(*found)
+
+    @cached_property
+    def inputs(self) -> dict[str, str]:
+        """The digest of each file and folder that a stage read, by path, from dvc.lock; none if it is not valid."""
+        found = {}
+        with suppress(InputError, KeyError):
+            stages = parse_yaml((self.read(LOCK) or b"").decode(errors="replace"), LOCK)["stages"]
+            for stage in stages.values():
+                found |= {read["path"]: read["md5"] for read in stage.get("deps", ())}
+        return found
 
     @cached_property
     def runs(self) -> dict[str, RunRecord]:

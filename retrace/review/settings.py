@@ -13,7 +13,7 @@ class Tolerance(Section):
         default=5.0, ge=0, description="largest change to tolerate in accuracies, F1 and other shares, in points of 100"
     )
     percent: float = Field(
-        default=10.0, ge=0, description="the same in losses, perplexities and other unbounded figures, in percent"
+        default=10.0, ge=0, description="the same in losses, perplexities and all other figures, in percent"
     )
 
     def of(self, what: Figure, value: float) -> float:

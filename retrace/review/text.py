@@ -10,7 +10,7 @@ from retrace.evaluation.records import BESIDE, DATA
 from retrace.report.blocks import NOTHING, Table
 from retrace.report.names import KINDS, TASKS, baseline_name, method_name, shown, title_of
 from retrace.report.page import fill_markdown
-from retrace.review.changes import Change, Moved, Review, signed
+from retrace.review.changes import SHOWN, Change, Moved, Review, signed
 from retrace.review.revision import FIGURE
 
 MOST = 3  # changes named in the verdict
@@ -23,7 +23,7 @@ def as_markdown(review: Review, base: str) -> str:
     text = fill_markdown(
         "review.md.j2", Path(__file__).parent, verdict=verdict(review), base=base, review=review,
         moved=_table(moved), rest=_table(rest), count=len(rest), flags=_flags(review.flags),
-        params=_moved("setting", review.params, _value), runs=_moved("run", review.runs, _amount),
+        params=_moved("setting", review.params, _value), runs=_moved("run", review.runs, _amount), least=f"{SHOWN:.0%}",
     )  # fmt: skip
     return text.replace("@", "@\u200b").strip()  # a name after @ would notify someone on a forge
 
@@ -52,6 +52,8 @@ def _verdict(review: Review) -> str:
         shared = " that both have" if review.has_other_figures else ""
         return f"no change: all {review.compared} figures{shared} are the same"
     differ = f"{len(review.changes)} of {review.compared} figures differ"
+    if not any(change.is_compared for change in review.changes):
+        return f"not compared: {differ}, and none of these can be compared"
     return f"within noise: {differ}, but none that models are judged by differs by more than noise"
 
 

@@ -1,1 +1,1 @@
-"""The generator of the embedded corpus."""
+"""The generator of the sample corpus."""

@@ -1,4 +1,4 @@
-"""The embedded corpus: an encyclopedia of an invented country, reviews and questions.
+"""The generated sample corpus: an encyclopedia of an invented country, reviews and questions.
 
 Three worlds, for training, validation and test, share no entity, and the held-out ones are worded in phrasings that
 training never uses. Each of many nouns occurs only rarely in the labelled questions, so a model that has read the
@@ -48,7 +48,7 @@ PER_ARTICLE = 4  # questions
 
 
 class SampleSettings(Section):
-    """The size of the embedded corpus."""
+    """The size of the sample corpus."""
 
     seed: int = Field(default=1, description="seed of the corpus")
     articles: int = Field(default=5600, ge=72, description="about how many, in the training encyclopedia")

@@ -158,7 +158,7 @@ def _question(folder: Path) -> dict[str, str]:
 def _answer_card(name: str, place: int, found: Mapping[str, Any], passage: str) -> Card:
     gist = f"score {found['score']:.3f}" if found["score"] > LOWEST else "the passage has no token"
     if found["no_answer_score"] is not None:
-        gist += f", of no answer {found['no_answer_score']:.3f}"
+        gist += f", no-answer score {found['no_answer_score']:.3f}"
     answer, start = found["answer"], found["start"]
     if answer is None or start is None:
         return Card(name, place, answer or "no answer", gist)

@@ -27,8 +27,8 @@ LEGEND = (
     " of one seed: another seed might have given it, so nothing follows. A dash: no figure."
 )
 GRADES = (
-    "What is stated here follows from the report's own figures or from the published data by counting; where it says "
-    "probably or perhaps, it is the best explanation that was found, not a certain one."
+    "These statements follow from the report's figures, or from counts over the published data. “Probably” and "
+    "“perhaps” mark our best explanation."
 )
 NOTICES = (
     "Retrace's rules for its own figures, applied to the published ones: figures off their scale or at odds with one "
@@ -75,7 +75,7 @@ def _compared(table: ComparedTable) -> Table:
             texts = {"published": cell.published_text, "reproduced": cell.reproduced_text}
             row += [Cell(text, bold=(heading, column) in table.best.get(who, ())) for who, text in texts.items()]
         rows.append(row)
-    return Table(header, rows)
+    return Table(header, rows, label=table.title)
 
 
 def _doubts(study: PublishedStudy, evidence: Sequence[Mapping[str, str]]) -> list[str | Table]:
@@ -84,7 +84,7 @@ def _doubts(study: PublishedStudy, evidence: Sequence[Mapping[str, str]]) -> lis
         blocks.append(f"{doubt.about}: the report says {doubt.says}. {doubt.finding}")
         if figures:
             rows = [(what, found or NOTHING) for what, found in figures.items()]
-            blocks.append(Table(("computed by Retrace", "figure"), rows))
+            blocks.append(Table(("computed by Retrace", "figure"), rows, label=f"Evidence on {doubt.about}"))
     return blocks
 
 

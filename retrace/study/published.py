@@ -22,7 +22,7 @@ from retrace.report.blocks import NOTHING, figure_text
 from retrace.statistics.scales import SCALES, SHARES, Better, Interval
 
 PUBLISHED, STUDIES, RESULT = Path("published.yaml"), Path("studies"), Path("reports/study.json")
-BARE = ("fraction", "correlation", "score")  # scales on which 0 and 1 without a point are exact, not rounded 0.4 or 0.6
+BARE = ("fraction", "correlation", "score")  # scales on which 0 and ±1 without a point are exact, not rounded
 _NAME = re.compile(r"[A-Za-z0-9-]+")
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _RAISE = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -161,8 +161,8 @@ class Cell:
         scaled, published = SCALES[self.scale].digits, self.published
         if published is None:
             return scaled
-        is_bare = self.scale in BARE or (self.scale in SHARES and not published.value)
-        return scaled if is_bare and not published.digits else published.digits
+        exact = (0, 1, -1) if self.scale in BARE else (0,) if self.scale in SHARES else ()
+        return scaled if published.value in exact and not published.digits else published.digits
 
     @property
     def half(self) -> float:

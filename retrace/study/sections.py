@@ -140,14 +140,15 @@ def _tuned(entry: TunedEntry, params: Mapping[str, Any]) -> Section:
 def _rows(counts: Sequence[Count], by: Literal["parameter", "module"]) -> Table | Fold:
     shown = 2 if all(count.is_trained for count in counts) else 3  # columns
     lines = [(name, f"{size:,}", f"{trained:,}")[:shown] for name, size, trained in rows(counts, by)]
-    table = Table(("Modules", "Parameters", "Trained")[:shown], lines)
+    table = Table(("Modules", "Parameters", "Trained")[:shown], lines, label=f"Every {by}")
     return Fold(f"Every {by}", f"{len(lines)} rows", [table]) if len(lines) > LONG else table
 
 
 def _sums(sums: Mapping[str, int]) -> Table:
     """The totals; those of the head and the method only where they are not 0."""
     shown = {name: count for name, count in sums.items() if count or name in ("total", "trainable", "frozen")}
-    return Table(("parameters", "count"), [(name.replace("_", " "), f"{count:,}") for name, count in shown.items()])
+    lines = [(name.replace("_", " "), f"{count:,}") for name, count in shown.items()]
+    return Table(("parameters", "count"), lines, label="Parameters")
 
 
 def _printed(entry: TunedEntry, counts: Sequence[Count]) -> list[Table]:
@@ -159,7 +160,8 @@ def _printed(entry: TunedEntry, counts: Sequence[Count]) -> list[Table]:
             raise LookupError(f"published: {entry.model} has no {name}")
         more = sum(sizes) - printed
         lines.append((name, f"{printed:,}", f"{sum(sizes):,}", f"{more:+,}" if more else "exact"))
-    return [Table(("part", "published", "Retrace", "difference"), lines)] if lines else []
+    header = ("part", "published", "Retrace", "difference")
+    return [Table(header, lines, label="Published parameters")] if lines else []
 
 
 def _equations(entry: EquationsEntry, params: Mapping[str, Any]) -> Section:
@@ -168,7 +170,8 @@ def _equations(entry: EquationsEntry, params: Mapping[str, Any]) -> Section:
     for row in entry.equations:
         found = [counted(address, params) for address in row.figures]
         lines.append((row.number, row.equation, row.gives, f"{sum(found):,.0f}" if found else NOTHING))
-    return Section(entry.title, [entry.symbols, Table(("", "equation", "gives", "Retrace"), lines)])
+    table = Table(("", "equation", "gives", "Retrace"), lines, label=entry.title)
+    return Section(entry.title, [entry.symbols, table])
 
 
 def _formula(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
@@ -180,8 +183,8 @@ def _formula(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
     lines.append(("by the formula", "", f"{form.total:,}"))
     lines += [(f"beyond the formula: {part}", "", f"{more:+,}") for part, more in form.differences.items()]
     lines.append(("the model", "", f"{form.total + sum(form.differences.values()):,}"))
-    table = Table(("part", "formula", "parameters"), lines)
-    return Section(f"Parameters of {entry.model} by the formula", [form.symbols, table])
+    title = f"Parameters of {entry.model} by the formula"
+    return Section(title, [form.symbols, Table(("part", "formula", "parameters"), lines, label=title)])
 
 
 def _differences(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
@@ -193,7 +196,7 @@ def _differences(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
         parts = [(part, f"{more:+,}") for part, more in printed.differences.items()]
         whole = ("the model", f"{printed.total + sum(printed.differences.values()):,}")
         lines = [(f"published: {printed.source}", f"{printed.total:,}"), *parts, whole]
-        tables.append(Table(("part", "parameters"), lines))
+        tables.append(Table(("part", "parameters"), lines, label=f"{entry.model}: {printed.source}"))
     return Section(f"Published counts of {entry.model}", tables)
 
 
@@ -242,7 +245,7 @@ def estimates_table(estimates: pd.DataFrame) -> Table:
         values = estimates[name]
         shown = [figure_text(100 * value, 1) if is_share else figure_text(value / 2**20, 0) for value in values]
         columns[f"% {name}" if is_share else f"{name}, MiB"] = shown
-    return Table.of(columns, "Table")
+    return Table.of(columns, "Memory of fine-tuning")
 
 
 _KINDS: dict[str, tuple[type[Any], Callable[[Any, Mapping[str, Any]], Section]]] = {

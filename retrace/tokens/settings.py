@@ -34,7 +34,7 @@ class TokenizerSettings(Section):
 
     kind: Literal["wordpiece", "bpe"] = Field(default="wordpiece", description="subword algorithm")
     vocab_size: int = Field(
-        default=8192, gt=len(SPECIAL["bert"]), lt=2**24, description="tokens, special ones included"
+        default=8192, ge=len(SPECIAL["bert"]) + 1, le=2**24 - 1, description="tokens, special ones included"
     )
     lowercase: bool = Field(default=True, description="lower-case the text")
     train_on: Annotated[tuple[Literal["text", "squad", "sst2"], ...], Field(min_length=1)] = Field(

@@ -1,4 +1,4 @@
-"""The embedded corpus: data/params.yaml → running text, sst2 and squad in data/, always the same bytes.
+"""The generated sample corpus: data/params.yaml → running text, sst2 and squad in data/, always the same bytes.
 
 python -m stages.sources.sample
 """

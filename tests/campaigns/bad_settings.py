@@ -125,7 +125,7 @@ CLASHES: tuple[tuple[Any, ...], ...] = (  # what is said after the first key of 
     (".max_length: 4 is not allowed; expected at least 5, to fit a token of each text",
      {"own": {**TRAINED, "max_length": 4}, "classification": {"own": TASK}}),
     (" VALUE; expected a whole number above", {"sst2.epochs": 1.5}, {"sst2.epochs": True}),
-    (" VALUE; expected a whole number between 5 and 16777216", {"tokenizer.vocab_size": 5}),
+    (" VALUE; expected a whole number from 6 to 16777215", {"tokenizer.vocab_size": 5}),
     (" VALUE; it must divide hidden_size (128)", {"model.heads": 3}),
     (" VALUE; rotary positions need heads of an", {"model.heads": 128}),
     (" VALUE with family: bert", {"model.rope_theta": 1000.0, "family": "bert"}),

@@ -83,7 +83,7 @@ def test_answers_are_those_of_retrace_predict(port: int, partly: Project) -> Non
     lines = [{"passage": question.context, "question": question.text} for question in questions]
     for line, row in zip(lines, predict(partly, "squad", lines=lines), strict=True):
         (found,) = cards(port, "question", **line)
-        scores = f"score {row['score']:.3f}, of no answer {row['no_answer_score']:.3f}"
+        scores = f"score {row['score']:.3f}, no-answer score {row['no_answer_score']:.3f}"
         assert found.startswith(f"Full {row['answer'] or 'no answer'} {scores}")
         if row["answer"]:
             assert found.replace(" ", "").endswith(line["passage"].replace(" ", "")), "the answer is marked in it"

@@ -118,7 +118,7 @@ def test_the_card_says_the_licence(user: Project, hub: LocalHub) -> None:
     ],
     ids=str,
 )
-def test_what_passes_is_tried_again(user: Project, hub: LocalHub, pattern: str, times: int, fault: Fault) -> None:
+def test_transient_faults_are_retried(user: Project, hub: LocalHub, pattern: str, times: int, fault: Fault) -> None:
     hub.fail(pattern, times, fault)
     _fetch(user.with_variables(HF_HUB_DOWNLOAD_TIMEOUT="1", HF_HUB_ETAG_TIMEOUT="1"))
     assert hub.faults.left == 0
@@ -127,7 +127,7 @@ def test_what_passes_is_tried_again(user: Project, hub: LocalHub, pattern: str, 
 @pytest.mark.parametrize(
     ("fault", "said"), [(Status(503), "answered 503 to"), (Status(403), "refused HF_TOKEN (403")], ids=str
 )
-def test_what_does_not_pass_is_one_line(user: Project, hub: LocalHub, fault: Any, said: str) -> None:
+def test_lasting_faults_are_one_line(user: Project, hub: LocalHub, fault: Any, said: str) -> None:
     hub.fail(".", 1000, fault)
     line = _fetch(user.with_variables(HF_HUB_DOWNLOAD_TIMEOUT="1", HF_HUB_ETAG_TIMEOUT="1"), code=2)
     assert said in line

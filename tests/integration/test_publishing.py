@@ -141,11 +141,12 @@ def test_the_same_thing_twice_makes_no_commit(own: Project, hub: LocalHub) -> No
     assert first.out.splitlines()[-1] == f"published as org/x@{made[0]}"
     assert again.out.splitlines()[-1] == f"nothing new: org/x@{made[0]} has all of this already"
     assert private.err == "error: org/x: the repository exists and is public; make it private at the hub first\n"
-    hub.add("model", "org/x", {"adapter_model.safetensors": b"of before", "LICENSE": b"kept"})
+    earlier = ("adapter_model.safetensors", "model-00001-of-00002.safetensors", "tokenizer.model")
+    hub.add("model", "org/x", {**dict.fromkeys(earlier, b"of before"), "LICENSE": b"kept"})
     other, branch = _publish(own, hub, CELL, (*CELL, "--revision", "trial", "--private"))
     assert (other.code, branch.code) == (0, 2), other.err
     names = set(hub.files("model", "org/x"))
-    assert ("LICENSE" in names, "adapter_model.safetensors" in names) == (True, False)
+    assert ("LICENSE" in names, names & {*earlier}) == (True, set())
 
 
 def test_a_branch_and_a_private_repository_are_made(own: Project, hub: LocalHub) -> None:
@@ -189,6 +190,6 @@ def test_the_card_has_the_runs_own_figures_commit_and_warnings(own: Project, hub
     assert results == {name: scores["figures"][name] for name in ("accuracy", "f1_macro")}
     assert published | {key: scores[key] for key in ("epoch", "figures", "intervals")} == published
     commit = own.run("git", "rev-parse", "HEAD").stdout.strip()
-    for said in (commit, "the embedded sample", " the majority class: accuracy "):
+    for said in (commit, "Retrace's generated sample", " the majority class: accuracy "):
         assert said in card.text
     assert yaml.safe_load(card.content.split("---")[1])["pipeline_tag"] == "text-classification"

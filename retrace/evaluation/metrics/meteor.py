@@ -1,4 +1,4 @@
-"""METEOR (Banerjee and Lavie 2005) with the parameters of Lavie and Agarwal 2007, by nltk.
+"""METEOR (Banerjee and Lavie 2005) with its original parameters (α 0.9, β 3, γ 0.5), by nltk.
 
 Only questions that have an answer count; if several are right, the best match does. Words match if they are equal,
 have the same stem or, by WordNet, a meaning in common. WordNet is used if nltk finds it; without it the figure is

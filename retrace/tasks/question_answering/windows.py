@@ -19,6 +19,7 @@ from retrace.results.grid import Kind
 from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.tokens.tokenizer import PairFormat, SubwordTokenizer, Vocabulary, load_tokenizer
 
+JAMO = frozenset(map(chr, range(0x1160, 0x1200)))  # the letters after the first of a decomposed Korean syllable
 ANYWHERE = 0.1  # share of windows drawn from anywhere in the passage, with the answer or not
 
 
@@ -175,14 +176,15 @@ def _encode(
 def _characters(offsets: Sequence[tuple[int, int]], context: str) -> np.ndarray:
     """The characters of each token, (T, 2), without the space that byte-level tokens begin with.
 
-    Accents and vowel signs that no token has, as the tokenizer drops or composes them, belong to the token before them.
+    Accents, vowel signs and the later letters of Korean syllables that no token has, as the tokenizer drops or composes
+    them, belong to the token before them.
     """
     found = []
     nexts = [*(start for start, _ in offsets[1:]), len(context)]
     for (start, end), following in zip(offsets, nexts, strict=False):  # without tokens there is one more
         while start < end and context[start].isspace():
             start += 1
-        while start < end < following and category(context[end]).startswith("M"):
+        while start < end < following and (category(context[end]).startswith("M") or context[end] in JAMO):
             end += 1
         found.append((start, end))
     return np.array(found, dtype=np.int32).reshape(-1, 2)

@@ -1,6 +1,6 @@
 """Tiny content under published names, in the layout of the real repositories.
 
-datasets    WikiText-2, SST-2 and SQuAD, made from the embedded corpus or from what else is given
+datasets    WikiText-2, SST-2 and SQuAD, made from the sample corpus or from what else is given
 models      a model with random weights and a tokenizer of each family
 tokenizers  with the special tokens of the published ones
 small       the data of the studies' small runs

@@ -1,4 +1,4 @@
-"""Data sets in parquet, as `datasets` writes it, in the published layout; some of the embedded corpus at toy size."""
+"""Data sets in parquet, as `datasets` writes it, in the published layout; some of the sample corpus at toy size."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Stand-ins for the published data sets, from the embedded corpus, in files that are called as those of ../shared/data.
+"""Stand-ins for the published data sets, from the sample corpus, in files that are called as those of ../shared/data.
 
 The topics of news and the purposes of citations are the kinds of articles; of restaurants, reviews speak.
 """

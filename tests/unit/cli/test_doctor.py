@@ -63,7 +63,7 @@ def test_nothing_is_wrong_with_what_is_committed(checkout: Project) -> None:
 
 def test_a_folder_that_is_in_no_repository(checkout: Project) -> None:
     shutil.rmtree(checkout.folder / ".git")
-    assert ("environment", "this folder is in no git repository, and DVC works in one only", "git init") in _wrong()
+    assert ("environment", "this folder is not in a git repository, which DVC needs", "git init") in _wrong()
 
 
 @pytest.mark.parametrize("at", ["md5: ", "cmd: ", "- path: models/", "params:\n", "size: ", "size: ??"])
@@ -134,7 +134,7 @@ def test_settings_that_are_not_there_are_wrong(checkout: Project) -> None:
     assert ("settings", said) in [finding[:2] for finding in _wrong()]
 
 
-def test_states_that_nothing_goes_on_from(checkout: Project) -> None:
+def test_checkpoints_that_no_run_resumes(checkout: Project) -> None:
     (checkout.folder / "dvc.yaml").write_text("stages: {a: {cmd: echo 1 > a, outs: [a]}}")
     for name in ("dvc.lock", "data/dvc.lock"):
         (checkout.folder / name).unlink()

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import pytest
 import typer
 
-from retrace.cli.crew import Here, Queued, Slurm
+from retrace.cli.jobs import Here, Queued, Slurm
 from retrace.cli.spread import _default_jobs, _repro
 from tests.gpus import pretend_gpus
 

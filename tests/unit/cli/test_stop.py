@@ -54,7 +54,7 @@ def test_a_run_that_would_be_started_again_is_not(tmp_path: Path) -> None:
         assert run.stdout.read() == ""
 
 
-def test_a_stranger_of_the_same_number_is_left_alone() -> None:
+def test_a_reused_process_id_is_not_signalled() -> None:
     """As where machines share a folder: the lock is held, but the number in it is another process's here."""
     lock = take(Path(".retrace/locks/pretrain-0.lock"))
     assert lock is not None

@@ -176,7 +176,7 @@ def test_lines_are_numbered_without_line_breaks_and_the_byte_order_mark(tmp_path
         list(numbered_lines(tmp_path / "b"))
 
 
-def test_what_is_no_file_is_said_to_be_what_it_is(tmp_path: Path) -> None:
+def test_a_path_that_is_no_file_is_said_to_be_what_it_is(tmp_path: Path) -> None:
     for path, said in (
         (tmp_path, "it is a folder; expected a file"),
         (Path("/dev/null"), "it is not a regular file"),

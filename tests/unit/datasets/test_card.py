@@ -43,6 +43,7 @@ def test_what_splits_share_is_counted_by_rows(tmp_path: Path) -> None:
 def test_a_test_split_is_counted_and_what_it_shares_and_what_is_odd(tmp_path: Path) -> None:
     card = _sentences(train=["b", "a"], dev=["c", '"a ""short"" one"', '"as it is"'], test=["c", "a", "d"])
     assert card["parts"]["test"] == {"examples": 3, "classes": {"bad": 2, "good": 1}}
+    assert _sentences(train=["a"], dev=["b", "c"])["findings"] == ["train has no example of good"]
     assert card["findings"] == [
         "1 of 3 examples of test are in train too",
         "1 of 3 examples of test are in dev too",
@@ -75,3 +76,11 @@ def test_unknown_words_are_a_share_of_all_words(tmp_path: Path) -> None:
     card = text_card(tmp_path)
     assert card["parts"]["train"] == {"documents": 2, "words": 8, "unknown_words": 2}
     assert card["findings"] == ["25.0% of the words of train are <unk>"]
+
+
+def test_a_word_with_several_marks_for_what_was_left_out_is_one_unknown_word(tmp_path: Path) -> None:
+    for part in ("train", "valid", "test"):
+        write_text(text_path(tmp_path, part), f"a <unk><unk> {part} <unk>-<unk>\n")
+    card = text_card(tmp_path)
+    assert card["parts"]["train"] == {"documents": 1, "words": 4, "unknown_words": 2}
+    assert "50.0% of the words of train are <unk>" in card["findings"]

@@ -209,7 +209,7 @@ def test_precision_of_a_class_that_is_never_predicted_counts_the_texts_that_are_
     assert (found.values.tolist(), found.examples.tolist(), found.classes) == ([0.8, 0.0], [100, 20], 2)
 
 
-def test_an_f1_is_of_the_texts_that_are_of_the_class_or_called_it() -> None:
+def test_f1_counts_texts_labelled_or_predicted_as_the_class() -> None:
     """Ten are of it, of which two are found; one other is called it."""
     labels, predicted = np.repeat([1, 0], [10, 90]), np.repeat([1, 0, 1, 0], [2, 8, 1, 89])
     assert f1.examples(Classified(("a", "b"), labels, predicted)) == {"f1": 11}

@@ -244,14 +244,6 @@ def test_a_task_that_was_not_read(tmp_path: Path) -> None:
         read_classes(tmp_path / "own")
 
 
-def test_the_card_counts_classes_and_shared_texts(tmp_path: Path) -> None:
-    (tmp_path / "test.jsonl").write_text(_jsonl_of("x") * 2 + '{"text": "new", "label": "y"}\n')
-    card = examples_card(_read(tmp_path, "f.jsonl", _jsonl_of(*"xyx"), classes=("x", "y", "z"), test="test.jsonl"))
-    assert card["parts"]["train"] == {"examples": 3, "classes": {"x": 2, "y": 1, "z": 0}}
-    assert card["shared"] == {"dev in train": 3, "test in train": 2, "test in dev": 2}
-    assert {"2 of 3 examples of test are in train too", "train has no example of z"} <= set(card["findings"])
-
-
 def test_a_value_that_python_cannot_hold_is_named(tmp_path: Path) -> None:
     """A date after the year 9999, in the second row."""
     times = pa.array([datetime(2026, 1, 1), None], pa.timestamp("s"))

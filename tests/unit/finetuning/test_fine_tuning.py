@@ -4,12 +4,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import load_file
 
+from retrace.compute.tensors import seeded
 from retrace.core.errors import DivergedError
 from retrace.core.settings import Precision
 from retrace.finetuning import run as fine_tuning
-from retrace.finetuning.run import TaskObjective, fine_tune, run_cell, write_tuned
+from retrace.finetuning.run import TaskObjective, bucketed, fine_tune, run_cell, write_tuned
 from retrace.finetuning.settings import FineTuneParams, FineTuneSettings
 from retrace.finetuning.task import predict
 from retrace.models.heads import make_model
@@ -128,3 +131,17 @@ def test_processes_share_a_batch_and_one_without_examples_adds_nothing(task: Cla
         assert bool(loss) == counts
         assert any(weight.grad is not None and weight.grad.any() for weight in model.parameters()) == counts
         model.zero_grad()
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=200), st.integers(1, 9))
+def test_buckets_hold_every_example_once(lengths: list[int], size: int) -> None:
+    batches = bucketed(lengths, size, seeded(0, "x"))
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
+    assert max(map(len, batches)) <= size
+
+
+def test_buckets_waste_little_padding() -> None:
+    lengths = torch.randint(5, 60, (2000,), generator=seeded(0, "lengths")).tolist()
+    batches = bucketed(lengths, 16, seeded(0, "x"))
+    padded = sum(len(batch) * max(lengths[i] for i in batch) for batch in batches)
+    assert sum(lengths) / padded > 0.97

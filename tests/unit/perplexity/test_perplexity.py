@@ -162,7 +162,9 @@ def test_one_document_has_figures_and_no_interval() -> None:
     assert found.measures["masked"].to_json().keys() == {"perplexity_per_token", "perplexity_per_word", "bits_per_byte"}
 
 
-def test_the_unigram_model_by_hand() -> None:
+@pytest.mark.parametrize("chunk", [2, measures.CHUNK])  # tokens counted at a time
+def test_the_unigram_model_by_hand(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr(measures, "CHUNK", chunk)
     train, held_out = np.array([2, 2, 3, 0]), np.array([2, 3, 0, 2, 0])  # 0 and 1 are special
     p2, p3 = 3 / 6, 2 / 6  # one added to each of three counts: 2, 1 and 0
     found = measures.unigram_losses(train, held_out, np.array([3, 2]), 5, (0, 1))

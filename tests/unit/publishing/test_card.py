@@ -67,7 +67,7 @@ def _metadata(card: ModelCard) -> dict[str, Any]:
 
 def test_figures_have_their_scale_interval_and_baseline() -> None:
     for line in (
-        "| score | unit | this model | before tuning | majority class |",
+        "| score | unit | this model | before fine-tuning | majority class |",
         "| accuracy | % | 87.5 (80.0 – 95.0) | 50.0 | 25.0 (12.5 – 37.5) |",
         "| matthews | −1 to 1 | 0.7500 | – | – |",
         "| validation loss | nats | 0.5000 | – | – |",
@@ -319,7 +319,7 @@ def test_a_tuning_has_the_settings_of_params_yaml(params) -> None:
 
 def test_data_is_named_by_where_it_is_from(params) -> None:
     assert [origin.pin for origin in Trained(FULL, params).origins] == [None, None]
-    assert "embedded sample" in Trained(FULL, params).origins[0].title
+    assert "generated sample" in Trained(FULL, params).origins[0].title
     params["tokenizer"]["train_on"] = ["text", "squad", "sst2"]
     assert [origin.name for origin in Trained(FULL, params).origins] == ["text", "squad", "sst2"]
     assert [origin.name for origin in Trained(SQUAD, params).origins] == ["text", "sst2", "squad"]

@@ -47,7 +47,7 @@ def test_columns_of_figures_are_aligned() -> None:
     assert not Table(("version",), [("2.10.0",), ("2.3.5",)]).is_numeric(0)
 
 
-def test_what_stands_above_columns_stands_in_front_of_their_names_in_markdown() -> None:
+def test_markdown_puts_the_group_before_the_names_of_columns() -> None:
     table = Table(("method", "mean", "sd"), [("full", "1", "2")], groups=[("", 1), ("Reviews: accuracy, %", 2)])
     shown = as_markdown("T", [Section("S", [table])])
     assert "| method | Reviews: accuracy, %, mean | Reviews: accuracy, %, sd |" in shown

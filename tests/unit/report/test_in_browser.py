@@ -39,7 +39,7 @@ HOSTILE = (
 
 
 @pytest.fixture(scope="module")
-def project(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five methods with three seeds on 800 reviews and 896 questions, evaluated, with its report."""
     folder = tmp_path_factory.mktemp("many")
     make_project(folder, 800, 896)

@@ -320,7 +320,7 @@ def test_the_data_page_has_the_cards_of_running_text_and_listed_tasks(
         write_json(Path("data", name, "card.json"), card)
     grid = {"tasks": ["sst2", "news"], "methods": ["full"], "squad_methods": [], "seeds": [1]}
     page = as_markdown("T", [Section("S", [data_fold({"finetune": grid})])])
-    assert "68,735 words of text; 2 findings" in page
+    assert "68,735 words of training text; 2 findings" in page
     assert all(f"Note: {finding}." in page for finding in ("text: it is short", "news: dev is odd"))
     assert "68,735" not in as_markdown("T", [Section("S", [data_fold({"finetune": grid}, text=False)])])
     assert [line for line in page.split("\n") if "| sst2 |" in line or "| news |" in line] == [

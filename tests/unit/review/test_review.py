@@ -1,6 +1,7 @@
 """`retrace review` on real repositories of git and DVC, whose reports are written by hand."""
 
 import gc
+import json
 import math
 import os
 import shutil
@@ -229,9 +230,32 @@ def test_the_same_seeds_are_paired(repository: Repository) -> None:
     (change,) = _found()[1].changes
     assert (change.counts, change.why) == (True, "95% interval +0.9 to +3.1 points, of the same seeds, paired")
     assert 0 < change.interval["low"] < 0.02 < change.interval["high"]
-    # With other examples nothing can be paired, and the tolerance is left.
     _predict(36, 36, 36, examples=180)
-    assert _found()[1].changes[0].why == "the examples differ; within the tolerance of 5 points"
+    said, found = _found()
+    assert [(change.counts, change.why) for change in found.changes] == [(False, "not compared: the examples differ")]
+    assert said == "not compared: 1 of 11 figures differ, and none of these can be compared"
+
+
+def test_without_predictions_data_that_differs_by_the_lock_file_is_not_compared(repository: Repository) -> None:
+    """As in a fresh clone, after a run on one's own files: the committed figures are those of the sample."""
+
+    def lock(**digests: str) -> None:
+        read = [{"path": path, "hash": "md5", "md5": digest} for path, digest in digests.items()]
+        write_text(Path("dvc.lock"), json.dumps({"schema": "2.0", "stages": {"evaluate": {"cmd": "x", "deps": read}}}))
+
+    task, text = "data/classification/sst2", "data/text"
+    lock(**{task: "1", text: "1"})
+    repository.commit()
+    metrics, perplexity = _metrics(full=0.5), {**PERPLEXITY, "valid": {"masked": 9.0, "unigram": 200.0}}
+    metrics["sst2"]["baselines"] = {"tfidf": {"accuracy": 0.4}}
+    repository.write(metrics, perplexity)
+    assert _found(code=1)[0].startswith("worse: reviews accuracy (full) −30.0 points")
+    lock(**{task: "2", text: "1"})
+    said, found = _found(code=1)
+    assert said.startswith("worse: masked perplexity (valid) +3.00")
+    assert {change.why for change in found.changes if change.place.of == "sst2"} == {"not compared: the data differs"}
+    lock(**{task: "2", text: "2"})
+    assert _found()[0] == "not compared: 4 of 11 figures differ, and none of these can be compared"
 
 
 @pytest.mark.filterwarnings("ignore:Unclosed c:ResourceWarning")  # sessions that DVC leaves to the garbage collector
@@ -333,7 +357,7 @@ def test_perplexities_of_other_tokens_are_compared_by_byte(repository: Repositor
     model, unigram = found.changes
     assert (model.old, model.new) == pytest.approx((6, 6 * math.exp(more)))
     assert (model.counts, found.has_failed) == (fails, fails)
-    assert model.why.startswith("per token of the base, as the tokens are others; ")
+    assert model.why.startswith("in the base's tokens, as the tokenizers differ; ")
     assert "one seed, 95% interval" in model.why
     assert (unigram.counts, unigram.why) == (False, "not compared: the tokenizer differs")
     assert said.startswith("worse: masked perplexity (valid) +2.10" if fails else "within noise: 2 of 9 figures differ")
@@ -346,7 +370,7 @@ def test_perplexities_of_different_things_are_not_compared(repository: Repositor
         repository.set("perplexity.mask_rate", rate)
         repository.write(perplexity=_lose([2.4] * 100, size=size))
         said, found = _found()
-        assert said.startswith("within noise")
+        assert said.startswith("not compared: ")
         assert [(change.counts, change.why) for change in found.changes] == [(False, f"not compared: {why}")]
         assert [change.direction for change in found.changes] == ["other"]
 
@@ -535,24 +559,6 @@ def test_a_shallow_clone_has_the_default_branch_as_it_is(repository: Repository,
 def test_a_base_that_is_no_commit_is_an_error_of_one_line(repository: Repository, base: str) -> None:
     repository.commit()
     assert refused("review", f"--base={base}") == f"error: --base: {base!r} is not a revision of this repository\n"
-
-
-@pytest.mark.parametrize("seeds", [[1, 2, 3], [1, 2, 4]])
-def test_other_examples_add_what_the_choice_of_each_sides_varies_by(repository: Repository, seeds: list[int]) -> None:
-    """Errors of seeds √(0.01²/3 + 0.01²/3), t of 4 degrees of freedom; intervals over examples of ±0.04 and ±0.03."""
-    repository.set("finetune.seeds", [1, 2, 3])
-    _predict(36, 36, 36)
-    _scores(0.01, 0.04)
-    repository.commit()
-    repository.set("finetune.seeds", seeds)
-    _predict(36, 36, 36, examples=180)
-    _scores(0.01, 0.03)
-    repository.write(_metrics(full=0.83))
-    (change,) = _found()[1].changes
-    reach = math.hypot(0.05, 2.776 * 0.01 * (2 / 3) ** 0.5)
-    assert change.interval == pytest.approx({"low": 0.03 - reach, "high": 0.03 + reach}, abs=1e-3)
-    assert change.why.startswith("the examples differ; 95% interval")
-    assert "over seeds and over examples" in change.why
 
 
 def test_seeds_that_are_all_the_same_leave_the_tolerance(repository: Repository) -> None:

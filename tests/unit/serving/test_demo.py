@@ -36,7 +36,7 @@ def test_a_task_of_two_texts_is_asked_where_there_are_two(here: Path, monkeypatc
     shutil.rmtree("models/sst2")
     page = Demo(params).page("text", {"text": "the ale", "pair": ""})
     assert "Reviews by Full (models/sst2/full/1)" in page
-    assert "No task was asked" in page
+    assert "No model answered" in page
     shutil.rmtree("models")
     with pytest.raises(InputError, match="no trained models here; run dvc repro"):
         Demo(params)

@@ -10,13 +10,14 @@ from retrace.core.errors import InputError
 from retrace.datasets.text import read_documents
 from retrace.models.heads import make_config
 from retrace.models.language_model import LanguageModel, make_language_model
-from retrace.objectives.language_modelling import mask_id, masked_batches, sliding_batches
-from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
+from retrace.objectives.language_modelling import mask_id, masked_batches
+from retrace.perplexity.losses import document_losses, sizes_of
 from retrace.perplexity.measures import PerplexityFigures, figures_of
+from retrace.perplexity.settings import PerplexityParams
 from retrace.tokens.blocks import write_stream
 from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, train_tokenizer
-from stages.perplexity_eval import held_out
+from stages.perplexity_eval import held_out, measure
 from tests.tiny import MODEL, TEXT, tiny_device, tiny_tokenizer
 
 
@@ -58,18 +59,16 @@ def _harness(texts: list[str], nats: float) -> dict[str, float]:
 
 
 def _reported(texts: list[str], family: str, tmp_path: Path) -> PerplexityFigures:
-    """The part of the stage that measures, on a tiny model with random weights: causal, or else pseudo."""
-    tokenizer = _tokenizer()
-    vocabulary, path = Vocabulary.of(tokenizer), tmp_path / "wiki.valid.tokens"
+    """What the stage measures of a tiny model with random weights, in one window or passage by passage."""
+    tokenizer, path, tokens = _tokenizer(), tmp_path / "wiki.valid.tokens", tmp_path / "valid.npy"
     path.write_text("\n\n".join(texts), encoding="utf-8")
-    model, device = _model_of(family, tokenizer), tiny_device()
-    if family == "llama":
-        write_stream(tmp_path / "valid.npy", tokenizer, [read_documents(path)])
-        of = held_out(tmp_path / "valid.npy", path, tokenizer)
-        batches = sliding_batches(of.stream, len(of.stream), len(of.stream), vocabulary)
-        return figures_of(document_losses(model, batches, of.lengths, device), of.sizes)
-    passages = sample_passages(read_documents(path), tokenizer, 99, 256, 0)
-    return figures_of(*pseudo_losses(model, passages, vocabulary, device))
+    write_stream(tokens, tokenizer, [read_documents(path)])
+    params = PerplexityParams.read({
+        "precision": "fp32", "perplexity": {"pseudo_passages": 99, "stride": 512}, "pretrain": {"block_size": 512},
+        "metrics": {"bootstrap_samples": 100, "seed": 0},
+    })  # fmt: skip
+    found = measure(_model_of(family, tokenizer), held_out(tokens, path, tokenizer), tokenizer, params, tiny_device())
+    return figures_of(*found["causal" if family == "llama" else "pseudo"])
 
 
 def _model_of(family: str, tokenizer: SubwordTokenizer) -> LanguageModel:

@@ -193,3 +193,21 @@ def test_a_figure_is_better_where_the_whole_interval_says_so(low: float, high: f
     found = flag_unless_better("loss", "unigram", 4.0, 4.2, {"low": low, "high": high}, better, "of words")
     flag = {"not_above_unigram": Shortfall("loss", 4.0, "unigram", 4.2, low, high, "of words")}
     assert found == ({} if (low, high, better) in [(0.1, 0.3, "higher"), (-0.3, -0.1, "lower")] else flag)
+
+
+def test_resamples_without_a_figure_are_left_out_of_its_spread() -> None:
+    one, other = (Scored({"f1": value}, {"f1": np.array(drawn)}) for value, drawn in (
+        (0.6, [0.5, np.nan, 0.7, 0.6]), (0.4, [0.4, 0.4, 0.4, np.nan])
+    ))  # fmt: skip
+    found = difference("f1", [one], [other])
+    assert found.of_examples == pytest.approx(np.std([0.1, 0.3], ddof=1))
+
+
+def test_methods_without_a_figure_are_in_none_of_its_pairs() -> None:
+    """Two of three methods have an F1, so its p is not corrected; all three have an accuracy."""
+    first, second, third = (_seeds(share, seed=seed) for seed, share in enumerate((0.9, 0.6, 0.7)))
+    without = [replace(seed, drawn={"accuracy": seed.drawn["accuracy"]}) for seed in third]
+    found = compare({"first": first, "second": second, "third": without}, LEGEND)
+    assert [(pair.first, pair.second) for pair in found if pair.figure == "f1"] == [("first", "second")]
+    assert all(pair.p_corrected == pair.p for pair in found if pair.figure == "f1")
+    assert len([pair for pair in found if pair.figure == "accuracy"]) == 3

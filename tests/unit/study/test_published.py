@@ -138,6 +138,12 @@ def test_spread_and_interval_have_as_many_digits_and_a_true_minus_sign_but_0_has
     assert Form(2, " × 10").text(-0.0184) == "−1.84 × 10⁻²"
 
 
+def test_a_whole_number_is_rounded_unless_it_is_the_end_of_a_scale() -> None:
+    digits = {text: Cell("r", "c", None, printed(text), "score").digits for text in ("0", "1", "-1", "2", "12", "1.0")}
+    assert digits == {"0": 4, "1": 4, "-1": 4, "2": 0, "12": 0, "1.0": 1}
+    assert [Cell("r", "c", None, printed(text), "percent").digits for text in ("0", "1", "12")] == [2, 0, 0]
+
+
 # Every figure in the studies' published.yaml is found as text in the report that it is of.
 REPORTS = Path(ROOT).parent / "shared" / "seeds"
 NUMBERS = {"bert-wikitext2": "000", "llama-frozen": "001", "bert-mlm-nsp": "002", "roberta-small": "003",

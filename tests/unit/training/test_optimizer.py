@@ -5,11 +5,20 @@ import torch
 from torch import nn
 
 from retrace.models.heads import make_config, make_model
+from retrace.models.language_model import make_language_model
 from retrace.tokens.tokenizer import Vocabulary
-from retrace.training.optimizer import MOMENTUM, TOGETHER, Muon, make_optimizers, orthogonalised
+from retrace.training.optimizer import (
+    MOMENTUM,
+    TOGETHER,
+    Muon,
+    make_optimizers,
+    orthogonalised,
+    rate_factor,
+    set_rate,
+)
 from retrace.training.settings import OptimizerSettings
 from tests.counting import Dispatched
-from tests.tiny import MODEL, tiny_tokenizer
+from tests.tiny import MODEL, tiny_config, tiny_tokenizer
 
 
 @pytest.mark.parametrize(("steps", "least", "lowest"), [(3, 1 / 22, 0.89), (5, 1 / 1000, 0.84)])
@@ -72,3 +81,36 @@ def test_a_step_of_bert_base_is_a_few_kernels_on_a_gpu(monkeypatch: pytest.Monke
         for optimizer in optimizers:
             optimizer.step()
     assert found.kernels <= 60
+
+
+def test_the_rate_rises_stays_and_falls() -> None:
+    recipe, falling = (OptimizerSettings(warmup_ratio=w, decay_start=d) for w, d in ((0.1, 0.5), (0.0, 0.0)))
+    rates = [rate_factor(recipe, step / 20, updates=20) for step in range(21)]
+    assert rates == pytest.approx([0.0, 0.5, *[1.0] * 9, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0])
+    assert [rate_factor(falling, share, 4) for share in (0.0, 0.25, 1.0)] == [1.0, 0.75, 0.0]
+    recipe = OptimizerSettings(warmup_ratio=0.05)
+    assert [rate_factor(recipe, 0.0, updates) for updates in (1, 20, 21)] == [1.0, 1.0, 0.0], "no warm-up of one"
+
+
+def test_muon_takes_the_hidden_matrices_and_adamw_the_rest() -> None:
+    model = make_language_model(tiny_config("modernbert", tiny_tokenizer()), 0, "eager")
+    adamw, muon = make_optimizers(model, OptimizerSettings(muon_lr_factor=10), 0.01)
+    hidden = {id(weight) for weight in muon.param_groups[0]["params"]}
+    names = {name for name, weight in model.named_parameters() if id(weight) in hidden}
+    parts = ("attn.Wqkv", "attn.Wo", "mlp.Wi", "mlp.Wo")
+    assert names == {f"body.model.layers.{layer}.{part}.weight" for layer in (0, 1) for part in parts}
+    assert len(adamw.param_groups[0]["params"]) + len(hidden) == len(list(model.parameters()))
+    set_rate([adamw, muon], 0.5)
+    assert [group["lr"] for o in (adamw, muon) for group in o.param_groups] == [0.005, 0.05]
+    assert len(make_optimizers(model, OptimizerSettings(kind="adamw"), 0.01)) == 1
+
+
+def test_muon_is_alone_where_only_hidden_matrices_are_trained() -> None:
+    model = make_language_model(tiny_config("modernbert", tiny_tokenizer()), 0, "eager")
+    for name, weight in model.named_parameters():
+        weight.requires_grad_(".layers." in name and weight.ndim == 2)
+    (muon,) = make_optimizers(model, OptimizerSettings(), 0.01)
+    assert isinstance(muon, Muon)
+    model.requires_grad_(False)
+    with pytest.raises(ValueError, match="empty parameter list"):
+        make_optimizers(model, OptimizerSettings(), 0.01)

@@ -3,12 +3,17 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 
+from retrace.compute.tensors import seeded
 from retrace.core.records import RunRecord
+from retrace.models.language_model import make_language_model
+from retrace.objectives.language_modelling import Masking, mask_blocks, token_loss
 from retrace.training import throughput
-from retrace.training.throughput import Speed, peak_flops, write_run_record
-from tests.tiny import tiny_device
+from retrace.training.throughput import Speed, count_flops, peak_flops, write_run_record
+from tests.sharded import STREAM, TOKENIZER, VOCABULARY
+from tests.tiny import tiny_config, tiny_device
 
 SPEED = Speed(updates=7, seconds=12.34, waited=0.61, evaluating=3.21, tokens=98_765, flops=3.21e13, points=[])
 
@@ -46,3 +51,18 @@ def test_the_peak_is_that_of_the_data_sheet() -> None:
     assert [peak_flops(name, False) for name in names] == [67e12, 51e12, 60e12, 67e12, 19.5e12]
     assert peak_flops("Tesla T4", True) is peak_flops(None, True) is None
     assert peak_flops("NVIDIA H100 80GB HBM3 MIG 1g.10gb", True) is None  # a seventh of the GPU
+
+
+def test_the_operations_of_a_step_are_those_of_its_products() -> None:
+    """A masked step of a two-layer ModernBERT: hidden 32, feed-forward 64 with a gate, 6 of 16 tokens masked."""
+    model = make_language_model(tiny_config("modernbert", TOKENIZER), 0, "eager").train()
+    blocks = torch.from_numpy(STREAM[:16].astype(np.int64))[None]
+    batch = mask_blocks(blocks, Masking(0.4), VOCABULARY, seeded(0, "m"))
+    asked, part = batch.count, batch.to(tiny_device())
+    before = torch.get_rng_state()
+    counted = count_flops(model, lambda: token_loss(model, part).backward())
+    layer = 2 * 16 * (32 * 96 + 32 * 32 + 32 * 128 + 64 * 32) + 2 * 2 * 16 * 16 * 32
+    head = 2 * asked * (32 * 32 + 32 * VOCABULARY.size)
+    assert counted == 3 * (2 * layer + head)
+    assert all(weight.grad is None for weight in model.parameters())
+    assert torch.equal(before, torch.get_rng_state())

@@ -1,5 +1,6 @@
-"""An update, whatever the model: the host of a GPU waits for it once, and passes may be made in parts."""
+"""The training loop: the host waits for a GPU once an update, passes may be made in parts, and some runs end early."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,11 +11,12 @@ import torch
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from retrace.compute.device import Device
-from retrace.core.errors import InputError
+from retrace.core.errors import DivergedError, InputError
 from retrace.training import loop
-from retrace.training.loop import Run, Training, _backward, _shares, train
+from retrace.training.loop import Epoch, Run, Training, _backward, _shares, train
 from retrace.training.settings import OptimizerSettings
 from tests.counting import CASES, count_update, make_run
+from tests.sharded import start
 from tests.tiny import MODEL, tiny_device
 
 
@@ -46,6 +48,43 @@ def test_drawing_a_batch_counts_as_waiting_if_the_device_is_idle(tmp_path: Path,
     speed = train(make_run("bert", "classifier", tmp_path, "lean", tiny_device()), lambda epoch, meter: None)
     assert (speed.updates, speed.waited, speed.seconds) == (2, waited, 1 + 2 * 4)
     assert speed.evaluating == 2, "before training and after the epoch"
+
+
+def test_after_resuming_nothing_counts_until_the_earlier_batches_are_drawn_again(tmp_path: Path, monkeypatch) -> None:
+    """Else the time left and the tokens per second would be those of a far slower run."""
+    monkeypatch.setattr(Device, "is_idle", lambda device: False)
+    run, events = make_run("bert", "classifier", tmp_path, "lean", tiny_device()), cast(list[str], [])
+    batches = run.objective.batches
+    monkeypatch.setattr(
+        run.objective, "batches", lambda epoch: (events.append("drawn") or one for one in batches(epoch))
+    )
+    training = Training(run, run.model)
+    training.at.epoch, training.at.step = 0, 1
+    next(training.rest_of_epoch(lambda: events.append("begun")))
+    assert events == ["drawn", "drawn", "begun"]
+    assert training.at.waited == 0
+
+
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_no_optimizer_sees_a_gradient_above_the_largest_norm(tmp_path: Path, kind: Literal["muon", "adamw"]) -> None:
+    settings = OptimizerSettings(kind=kind, max_grad_norm=0.001)
+    run, seen = (
+        make_run("bert", "classifier", tmp_path, "lean", tiny_device(), optimizer=settings),
+        cast(list[float], []),
+    )
+    training = Training(run, run.model)
+    training.at.epoch = 0
+    first, step = training.optimizers[0], training.optimizers[0].step
+
+    def noted() -> None:
+        gradients = [weight.grad for weight in run.model.parameters() if weight.grad is not None]
+        seen.append(torch.cat([gradient.flatten() for gradient in gradients]).norm().item())
+        step()
+
+    first.step = noted  # pyright: ignore[reportAttributeAccessIssue]
+    norms = [norm for _, _, norm in training.rest_of_epoch(lambda: None)]
+    assert min(norms) > 0.002, "before clipping"
+    assert seen == pytest.approx([0.001] * len(norms), rel=1e-3)
 
 
 @pytest.mark.parametrize("kind", ["muon", "adamw"])
@@ -119,3 +158,69 @@ def test_activation_checkpointing_changes_no_weight_and_no_flops(tmp_path: Path,
     state = again.model.state_dict()
     assert all(torch.equal(weight, state[name]) for name, weight in kept.model.state_dict().items())
     assert len(calls) == 3 + 6  # one pass to count operations, and two updates
+
+
+def test_a_maximum_of_updates_cuts_an_epoch_short() -> None:
+    seen: list[Epoch] = []
+    model, objective = start("modernbert", False, tiny_device())
+    run = Run("test", model, objective, tiny_device(), OptimizerSettings(), 0.01, 9, objective.steps + 1)
+    speed = train(run, lambda epoch, meter: seen.append(epoch))
+    assert [(epoch.number, epoch.updates) for epoch in seen] == [(0, 0), (1, objective.steps), (2, objective.steps + 1)]
+    assert speed.tokens == (objective.steps + 1) * 8 * 32
+    assert [update for update, _ in speed.points] == [*range(1, objective.steps + 2)], "few updates: each is a point"
+    by_update = [loss for _, loss in speed.points]
+    assert sum(by_update[:-1]) / objective.steps == pytest.approx(seen[1].loss, rel=0.02)
+    assert by_update[-1] == pytest.approx(seen[2].loss)
+
+
+class Scripted:
+    """An objective whose loss is what a list says."""
+
+    def __init__(self, losses: list[float]) -> None:
+        self._losses, self.steps = losses, len(losses) // 2
+
+    def batches(self, epoch: int) -> list[list[float]]:
+        return [[loss] for loss in self._losses[(epoch - 1) * self.steps : epoch * self.steps]]
+
+    def sizes(self, batch: list[float]) -> tuple[int, int]:
+        return 10, 1
+
+    def part(self, batch: list[float], rows: slice, device: Device) -> float:
+        return sum(batch[rows])
+
+    def loss(self, model: torch.nn.Module, part: float) -> torch.Tensor:
+        return model(torch.zeros(1, 1)).sum() * 0.0 + part * 10
+
+
+@pytest.mark.parametrize(
+    ("losses", "spike", "found"),
+    [
+        ([3.0] * 30 + [1.0] * 30, 2.0, None),
+        ([3.0] * 30 + [9.0] * 6 + [3.0] * 24, 2.0, None),  # a few bad batches are no spike
+        ([3.0] * 30 + [9.0] * 30, 2.0, r"rose from 3\.00 to 5\.10 at step 37 \(epoch 2, batch 7\)"),
+        ([9.0] * 25 + [1.0] * 25 + [4.0] * 30, 2.0, r"rose from 1\.00 to 3\.10 at step 64 \(epoch 2, batch 24\)"),
+        ([3.0] * 30 + [9.0] * 30, None, None),
+    ],
+)
+def test_a_loss_that_rises_far_stops_the_run(losses: list[float], spike: float | None, found: str | None) -> None:
+    settings = OptimizerSettings(kind="adamw", max_loss_rise=spike)
+    run = Run("test", torch.nn.Linear(1, 1), Scripted(losses), tiny_device(), settings, 0.01, 2)
+    with pytest.raises(InputError, match=found) if found else nullcontext():
+        train(run, lambda epoch, meter: None)
+
+
+def test_without_epochs_the_weights_are_only_evaluated() -> None:
+    model, objective = start("modernbert", False, tiny_device())
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    run = Run("none", model, objective, tiny_device(), OptimizerSettings(), 1e-3, 0)
+    speed = train(run, lambda epoch, meter: epoch.number)
+    assert run.journal == [0]
+    assert (speed.tokens, speed.flops) == (0, 0.0)
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+
+
+def test_a_batch_without_a_target_ends_the_run(tmp_path: Path, monkeypatch) -> None:
+    run = make_run("bert", "classifier", tmp_path, "lean", tiny_device())
+    monkeypatch.setattr(run.objective, "sizes", lambda batch: (0, 5))
+    with pytest.raises(DivergedError, match=r"^bert classifier: a batch of epoch 1 has no target; all its labels are"):
+        train(run, lambda epoch, meter: None)

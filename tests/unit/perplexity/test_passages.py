@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+import torch
+
+from retrace.core.errors import InputError
+from retrace.models.language_model import LanguageModel, make_language_model
+from retrace.objectives.language_modelling import (
+    masked_batches,
+)
+from retrace.perplexity.losses import Passage, document_losses, pseudo_losses, sample_passages
+from retrace.perplexity.measures import figures_of
+from retrace.tokens.settings import TokenizerSettings
+from retrace.tokens.tokenizer import train_tokenizer
+from tests.sharded import STREAM, TOKENIZER, VOCABULARY
+from tests.tiny import tiny_config, tiny_device
+
+
+def _model() -> LanguageModel:
+    return make_language_model(tiny_config("modernbert", TOKENIZER), 0, "eager")
+
+
+def test_passages_consist_of_whole_words_and_avoid_unknown_ones() -> None:
+    title = "= Title =\nthe guild of weavers was founded by Ada Lund\nthe <unk> of the town"
+    passages = sample_passages(iter([title, "the river of the town"]), TOKENIZER, 10, 8, 0)
+    assert len(passages) == 2
+    for passage in passages:
+        assert len(passage.ids) <= 8
+        assert VOCABULARY.unknown not in passage.ids
+        text = TOKENIZER.decode(passage.ids)
+        assert (passage.words, passage.bytes) == (len(text.split()), len(text.encode()))
+
+
+def test_a_long_word_is_not_cut_within_a_character() -> None:
+    """A word of 語, which is three tokens."""
+    tokenizer = train_tokenizer(TokenizerSettings(kind="bpe", vocab_size=261), lambda: ["a b"])
+    for length in range(6, 12):
+        (passage,) = sample_passages(iter(["語" * 50]), tokenizer, 1, length, 0)
+        characters = (length - 3) // 3  # three tokens are a space and the special ones
+        assert len(passage.ids) == 3 + 3 * characters
+        assert (passage.bytes, passage.words) == (3 * characters, characters / 50)
+
+
+def test_a_text_of_headings_has_passages_too() -> None:
+    assert len(sample_passages(iter(["= the guild =\n= the river ="]), TOKENIZER, 10, 32, 0)) == 2
+
+
+def test_a_passage_without_targets_counts_for_nothing() -> None:
+    known, unknown = (sample_passages(iter([text]), TOKENIZER, 1, 32, 0)[0] for text in ("the river", "🙂 🙂"))
+    model = _model().eval()
+    alone, sizes = pseudo_losses(model, [known], VOCABULARY, tiny_device())
+    both, more = pseudo_losses(model, [unknown, known], VOCABULARY, tiny_device())
+    assert (both.scored[0], more.words[0]) == (0, 0)
+    assert (both.mean, both.sums[1], more.words[1]) == (alone.mean, alone.sums[0], sizes.words[0])
+    nothing = figures_of(*pseudo_losses(model, [unknown], VOCABULARY, tiny_device()))
+    assert nothing.to_json() == {"perplexity_per_token": None, "perplexity_per_word": None, "bits_per_byte": None}
+
+
+def test_a_loss_of_nan_is_not_reported() -> None:
+    model = _model().eval()
+    torch.nn.init.constant_(next(model.parameters()), torch.nan)
+    passages = [Passage(TOKENIZER.encode("the river").ids, 2, 9)]
+    with pytest.raises(InputError, match="loss on held-out text is nan"):
+        pseudo_losses(model, passages, VOCABULARY, tiny_device())
+    with pytest.raises(InputError, match="loss on held-out text is nan"):
+        document_losses(model, masked_batches(STREAM, 32, 0.15, VOCABULARY), np.array([len(STREAM)]), tiny_device())
+
+
+def test_some_of_many_paragraphs_are_drawn_in_the_order_of_the_text_by_the_seed() -> None:
+    words = ("river", "town", "hall", "guild", "ale", "year", "weavers", "charming")
+    texts = [f"the {word}" for word in words]
+
+    def drawn(seed: int) -> list[str]:
+        return [TOKENIZER.decode(passage.ids) for passage in sample_passages(iter(texts), TOKENIZER, 3, 32, seed)]
+
+    found = [drawn(seed) for seed in range(6)]
+    assert all(len(set(passages)) == 3 and set(passages) <= set(texts) for passages in found)
+    assert all(passages == sorted(passages, key=texts.index) for passages in found)
+    assert found[0] == drawn(0)
+    assert len(set(map(tuple, found))) > 1
