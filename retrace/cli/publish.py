@@ -98,9 +98,11 @@ def _send(folder: Path, trained: Trained, address: Address, private: bool, commi
 
     Raises InputError if the published base has other weights than the model was trained on.
     """
-    for file in weight_files(trained.base) if address.base else ():
-        if stored_digest(address.base, file) != file_digest(trained.base / file):
-            raise InputError(f"--base: {address.base} has other weights than {trained.base}; publish these first")
+    base = address.base
+    if base and any(
+        stored_digest(base, file) != file_digest(trained.base / file) for file in weight_files(trained.base)
+    ):
+        raise InputError(f"--base: {base} has other weights than {trained.base}; publish these first")
     message = f"{trained.name} of Retrace at {commit}"
     pin, is_new = upload(folder, address.repository, address.branch, private, message, OURS)
     return f"published as {pin}" if is_new else f"nothing new: {pin} has all of this already"

@@ -19,11 +19,11 @@ from dvc.repo import Repo
 from dvc.repo.reproduce import collect_stages, get_active_graph, plan_repro
 from dvc.utils.serialize import load_yaml, modify_yaml
 
-from retrace.cli import jobs
+from retrace.cli import workers
 from retrace.cli.check import require_ready
-from retrace.cli.jobs import Here, Slurm
 from retrace.cli.remote import Sender, pull_option
 from retrace.cli.repro import Push
+from retrace.cli.workers import Here, Slurm
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError
 from retrace.core.guard import handled
@@ -61,7 +61,7 @@ def spread(
             cells = out_of_date(cells)
             if cells:
                 at_once = min(at_once, len(cells))
-                print(f"stages to run: {len(cells)}, {at_once} at once; output in {jobs.LOGS}", flush=True)
+                print(f"stages to run: {len(cells)}, {at_once} at once; output in {workers.LOGS}", flush=True)
                 _repro(place, {name: [*pull, "-s", name] for name in cells}, received, at_once)
             _repro(place, {"rest": pull}, received)
     finally:
@@ -121,9 +121,9 @@ def _repro(
 
     Raises typer.Exit with the exit code of the first that failed.
     """
-    failed = jobs.run(place, {name: [*DVC, *arguments] for name, arguments in runs.items()}, received, at_once)
+    failed = workers.run(place, {name: [*DVC, *arguments] for name, arguments in runs.items()}, received, at_once)
     if failed and (at_once or isinstance(place, Slurm)):  # else its output was shown
-        reasons = [f"  {name}: {jobs.why_failed(name)}" for name in failed]
+        reasons = [f"  {name}: {workers.why_failed(name)}" for name in failed]
         print(f"error: {len(failed)} of {len(runs)} stages failed:", *reasons, sep="\n", file=sys.stderr)
     if failed:
         raise typer.Exit(next(iter(failed.values())))

@@ -7,8 +7,8 @@ from unittest.mock import Mock
 import pytest
 import typer
 
-from retrace.cli.jobs import Here, Queued, Slurm
 from retrace.cli.spread import _default_jobs, _repro
+from retrace.cli.workers import Here, Queued, Slurm
 from tests.gpus import pretend_gpus
 
 CORES = len(os.sched_getaffinity(0))

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from retrace.cli.jobs import Worker
+from retrace.cli.workers import Worker
 from retrace.core.guard import PAUSE
 
 STAGE = """
