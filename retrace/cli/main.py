@@ -19,8 +19,8 @@ from retrace.core.errors import InputError, exit_cleanly
 COMMANDS = {
     "check": ("check", "check params.yaml and data/params.yaml without running anything"),
     "demo": ("predict", "serve a local page where all trained models answer"),
-    "doctor": ("doctor", "find what is wrong with this checkout, and the command that fixes it"),
-    "memory": ("estimates", "estimate the memory of a training step, beside a published formula"),
+    "doctor": ("doctor", "find what is wrong here, and the command that fixes it"),
+    "memory": ("estimates", "estimate the memory of a training step"),
     "needs": ("estimates", "estimate disk and memory of the runs in params.yaml"),
     "parameters": ("estimates", "count the parameters of a model, by name"),
     "plan": ("estimates", "estimate memory and time of a pretraining run"),
@@ -34,7 +34,7 @@ COMMANDS = {
     "settings": ("settings", "print what every key of params.yaml and data/params.yaml means"),
     "spread": ("spread", "run the pipeline with its fine-tuning runs side by side"),
     "stop": ("repro", "ask running stages to save and stop"),
-    "study": ("study", "list and run published studies, and compare their figures with Retrace's"),
+    "study": ("study", "run published studies, and compare figures with Retrace's"),
 }
 WIDTH = 10_000  # of tables, so that no line is wrapped
 SHOWN = 5  # items of a list

@@ -98,10 +98,8 @@ def _send(folder: Path, trained: Trained, address: Address, private: bool, commi
 
     Raises InputError if the published base has other weights than the model was trained on.
     """
-    base = address.base
-    if base and any(
-        stored_digest(base, file) != file_digest(trained.base / file) for file in weight_files(trained.base)
-    ):
+    base, files = address.base, weight_files(trained.base)
+    if base and any(stored_digest(base, file) != file_digest(trained.base / file) for file in files):
         raise InputError(f"--base: {base} has other weights than {trained.base}; publish these first")
     message = f"{trained.name} of Retrace at {commit}"
     pin, is_new = upload(folder, address.repository, address.branch, private, message, OURS)

@@ -20,6 +20,7 @@ from pydantic import FiniteFloat, TypeAdapter, ValidationError
 from retrace.cli.main import some_of
 from retrace.core.errors import InputError, printable
 from retrace.core.files import read_json
+from retrace.core.schema import shown
 from retrace.datasets.examples import class_order
 from retrace.datasets.squad import read_questions
 from retrace.evaluation.flags import decision_flags, figure_flags
@@ -200,5 +201,5 @@ def _by_id(path: Path, kind: Any, called: str) -> dict[str, Any]:
         first = error.errors()[0]
         if not first["loc"]:
             raise InputError(f"{path}: expected one object of question ids, each with {called}") from None
-        said = f"{first['input']!r:.40} is not allowed; expected {called}"
+        said = f"{shown(first['input'])} is not allowed; expected {called}"
         raise InputError(f"{path}: question {first['loc'][0]}: {said}") from None

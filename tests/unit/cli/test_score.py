@@ -101,7 +101,7 @@ WRONG_ANSWERS = [
     (WHOLE, {"a": 0.5}, "na_prob.json: no number for question b, which has a prediction"),
     (WHOLE, {"a": "0.5", "b": 1}, "na_prob.json: question a: '0.5' is not allowed; expected a number\n"),
     (WHOLE, {"a": float("nan"), "b": 1}, "na_prob.json:1: not json: NaN is not a number"),
-    (WHOLE, {"a": True, "b": False}, "na_prob.json: question a: True is not allowed; expected a number\n"),
+    (WHOLE, {"a": True, "b": False}, "na_prob.json: question a: true is not allowed; expected a number\n"),
     (WHOLE, [0.5], "na_prob.json: expected one object of question ids, each with a number\n"),
 ]
 

@@ -2,14 +2,17 @@
 
 import re
 import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dvc.utils.hydra import apply_overrides
 from ruamel.yaml import YAML
 
 from retrace.cli.settings import PRESETS, write_presets
-from retrace.core.settings import read_yaml
+from retrace.core.settings import PARAMS, file_of, read_yaml
+from tests.campaigns.bad_settings import documented_keys
 from tests.commands import refused, retrace
 from tests.toy import ROOT, copy_settings
 
@@ -98,6 +101,19 @@ def test_a_preset_means_the_same_whatever_was_there(folder: Path, name: str) -> 
     assert _lines(folder) == written
     write_presets([name, "sample"])  # in the order given
     assert [read_yaml(folder / file) for file in FILES] == [read_yaml(ROOT / file) for file in FILES]
+
+
+def test_the_samples_preset_sets_every_key_but_those_that_presets_leave_alone() -> None:
+    """Else what params.yaml has for such a key stays, whatever preset is written."""
+
+    def names_of(values: Mapping[str, Any], above: str = "") -> Iterator[str]:
+        for name, value in values.items():
+            yield f"{above}{name}"
+            yield from names_of(value, f"{above}{name}.") if isinstance(value, dict) else ()
+
+    keys = {key.name for key in documented_keys() if file_of(key.name) == PARAMS}
+    left = keys.difference(names_of(read_yaml(ROOT / PRESETS / "sample.yaml")))
+    assert {name.partition(".")[0] for name in left} == {"finetune", "methods", "review"}
 
 
 def test_a_preset_says_how_many_values_it_changed_and_where(folder: Path) -> None:
