@@ -115,7 +115,7 @@ def _limits(published: Published = PUBLISHED, **changes: Any) -> list[str]:
 
 
 def test_the_limits_are_of_what_the_model_is_for() -> None:
-    uses = {"classifier": "It answers with one", "spans": "How a long passage is cut", "masked": "It fills in masked",
+    uses = {"classifier": "It always predicts one", "spans": "Split long passages", "masked": "It fills in masked",
             "causal": "It continues a text"}  # fmt: skip
     for use, said in uses.items():
         (limit,) = _limits(replace(PUBLISHED, use=use))
