@@ -37,7 +37,7 @@ OURS = (
     ".eval_results/*",
 )  # fmt: skip
 
-Doubt = StrEnum("Doubt", ["dirty", "stale", "unlearned"])
+Reason = StrEnum("Reason", ["dirty", "stale", "unlearned"])
 Task = typer.Option(help="sst2, squad or a further task; by default the pretrained model")
 Base = typer.Option(metavar="ORG/NAME@COMMIT", help="the published pretrained model; only the adapter for it is sent")
 EvenIf = typer.Option(
@@ -54,7 +54,7 @@ def publish(
     revision: Annotated[str | None, typer.Option(metavar="BRANCH", help="created if missing")] = None,
     private: Annotated[bool, typer.Option("--private", help="create a private repository")] = False,
     push: Annotated[bool, typer.Option("--push", help="send it; without it nothing is sent")] = False,
-    even_if: Annotated[list[Doubt], EvenIf] = [],  # noqa: B006
+    even_if: Annotated[list[Reason], EvenIf] = [],  # noqa: B006
 ) -> None:
     """Send a model of this project to the Hugging Face Hub, with its card and its figures.
 

@@ -43,7 +43,7 @@ from retrace.report.runs import read_runs
 from retrace.results.grid import Grid
 from retrace.statistics.intervals import Interval, clipped, student
 from retrace.statistics.scales import CURVES, MEASURES, SCALES, SHARES, Better, Figure, Legend, factor
-from retrace.study.published import PUBLISHED, Cell, ComparedCell, ComparedTable, Form, PublishedStudy, Verdict
+from retrace.study.published import PUBLISHED, ComparedCell, ComparedTable, Form, PublishedCell, PublishedStudy, Verdict
 
 COUNTS = ("updates", "tokens", "parameters", "trained_parameters", "processes")  # the same on every machine
 NO_HEAD = "none"
@@ -297,7 +297,7 @@ def evidence(study: PublishedStudy, reports: Reports) -> list[dict[str, str]]:
     return found
 
 
-def _compared_cell(cell: Cell, found: Reproduced | None) -> ComparedCell:
+def _compared_cell(cell: PublishedCell, found: Reproduced | None) -> ComparedCell:
     published = cell.published
     return ComparedCell(
         verdict=_verdict(cell, found), scale=cell.scale, printed=published and published.text,
@@ -341,7 +341,7 @@ def _on_scale(found: Reproduced, scale: str, where: str) -> Reproduced:
     return replace(found, value=times * found.value, scale=scale, std=std, interval=interval)
 
 
-def _verdict(cell: Cell, found: Reproduced | None) -> Verdict:
+def _verdict(cell: PublishedCell, found: Reproduced | None) -> Verdict:
     if found is None:
         return Verdict.NOT_MEASURED
     if found.is_timed:

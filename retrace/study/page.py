@@ -16,8 +16,7 @@ from retrace.report.tasks import learning, task_section
 from retrace.results.grid import Grid
 from retrace.statistics.scales import SHARES, factor
 from retrace.study.comparison import Reports, pretrains
-from retrace.study.published import Cell as PublishedCell
-from retrace.study.published import ComparedTable, PublishedStudy, StudyResult
+from retrace.study.published import ComparedTable, PublishedCell, PublishedStudy, StudyResult
 
 LEGEND = (
     "Next to each published figure, shown as printed, is Retrace's with as many digits. After ±: the standard "

@@ -137,7 +137,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Cell:
+class PublishedCell:
     """One figure of a table."""
 
     row: str
@@ -202,7 +202,7 @@ class PublishedTable:
             require(not self.best or set(self.scale) == set(self.columns), "best", self.best, allowed)
         list(self.cells())  # raises where a figure is wrong
 
-    def cells(self) -> Iterator[Cell]:
+    def cells(self) -> Iterator[PublishedCell]:
         """Every figure, row by row."""
         for heading, row in self.rows.items():
             addresses = row.figures
@@ -217,7 +217,7 @@ class PublishedTable:
             for column, address, figure in zip(self.columns, addresses, row.published, strict=True):
                 scale = self.scale if isinstance(self.scale, str) else self.scale.get(column) or self.scale[heading]
                 try:
-                    yield Cell(heading, column, address, printed(figure), scale)
+                    yield PublishedCell(heading, column, address, printed(figure), scale)
                 except ValueError as error:
                     raise ValueError(f"{heading}: {column}: {error}") from None
 

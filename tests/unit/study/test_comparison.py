@@ -16,7 +16,16 @@ from retrace.perplexity.measures import PerplexityReport
 from retrace.statistics.scales import Better, Figure
 from retrace.study.comparison import Reports, Reproduced, compare_tables, counted, evidence, find_figure
 from retrace.study.page import notices
-from retrace.study.published import Cell, ComparedCell, Doubt, PublishedStudy, PublishedTable, Row, StudyResult, printed
+from retrace.study.published import (
+    ComparedCell,
+    Doubt,
+    PublishedCell,
+    PublishedStudy,
+    PublishedTable,
+    Row,
+    StudyResult,
+    printed,
+)
 from tests.study import RUN, cell_of, details_of
 
 FULL, LORA = {"accuracy": 0.8, "exact_match": 60.0}, {"accuracy": 0.75, "exact_match": 70.0}
@@ -266,7 +275,9 @@ def test_the_best_is_the_one_that_the_score_calls_so(better: Better, best: set[s
 
 
 def _noticed(scale: str, figures: dict[str, str], kind: str = "score") -> list[str]:
-    cells = [Cell("r", name, f"{kind}.squad.full.{name}", printed(value), scale) for name, value in figures.items()]
+    cells = [
+        PublishedCell("r", name, f"{kind}.squad.full.{name}", printed(value), scale) for name, value in figures.items()
+    ]
     return notices({"t": cells})
 
 
@@ -293,7 +304,7 @@ def test_only_figures_of_one_model_are_set_side_by_side() -> None:
     addresses = {"before.squad.full.exact_match": "60.0", "score.squad.full.f1": "30.0", None: "1.0",
                  "score.squad.lora.exact_match": "50.0", "epoch.squad.full.1.exact_match": "70.0",
                  "baseline.squad.no_answer.exact_match": "90.0"}  # fmt: skip
-    cells = [Cell("r", "c", address, printed(value), "percentage") for address, value in addresses.items()]
+    cells = [PublishedCell("r", "c", address, printed(value), "percentage") for address, value in addresses.items()]
     assert notices({"t": cells}) == []
     (line,) = _noticed("percentage", {"exact_match": "60.0", "f1": "30.0"}, "before")
     assert line.startswith("t: before training squad full: f1 below exact match: ")

@@ -9,7 +9,7 @@ import pytest
 from retrace.core.errors import InputError
 from retrace.core.files import write_json
 from retrace.core.settings import build_file
-from retrace.study.published import Cell, Form, PublishedStudy, printed
+from retrace.study.published import Form, PublishedCell, PublishedStudy, printed
 from tests.toy import ROOT
 
 ROWS: dict[str, Any] = {
@@ -31,12 +31,12 @@ def _read(folder: Path, **changes: Any) -> PublishedStudy:
 def test_rows_have_their_own_figures_or_one_pattern(tmp_path: Path) -> None:
     own, pattern = _read(tmp_path).tables
     assert list(own.cells()) == [
-        Cell("tuned", "accuracy", "score.sst2.full.accuracy", printed("0.5092"), "fraction"),
-        Cell("tuned", "F1", None, printed("67.5 ± 1.5"), "percent"),
+        PublishedCell("tuned", "accuracy", "score.sst2.full.accuracy", printed("0.5092"), "fraction"),
+        PublishedCell("tuned", "F1", None, printed("67.5 ± 1.5"), "percent"),
     ]
     assert list(pattern.cells()) == [
-        Cell("BERT", "ACL", "score.acl.bert.accuracy", printed("77.41"), "percent"),
-        Cell("BERT", "News", "score.news.bert.accuracy", None, "percent"),
+        PublishedCell("BERT", "ACL", "score.acl.bert.accuracy", printed("77.41"), "percent"),
+        PublishedCell("BERT", "News", "score.news.bert.accuracy", None, "percent"),
     ]
 
 
@@ -139,9 +139,11 @@ def test_spread_and_interval_have_as_many_digits_and_a_true_minus_sign_but_0_has
 
 
 def test_a_whole_number_is_rounded_unless_it_is_the_end_of_a_scale() -> None:
-    digits = {text: Cell("r", "c", None, printed(text), "score").digits for text in ("0", "1", "-1", "2", "12", "1.0")}
-    assert digits == {"0": 4, "1": 4, "-1": 4, "2": 0, "12": 0, "1.0": 1}
-    assert [Cell("r", "c", None, printed(text), "percent").digits for text in ("0", "1", "12")] == [2, 0, 0]
+    def digits(text: str, scale: str) -> int:
+        return PublishedCell("r", "c", None, printed(text), scale).digits
+
+    assert [digits(text, "score") for text in ("0", "1", "-1", "2", "12", "1.0")] == [4, 4, 4, 0, 0, 1]
+    assert [digits(text, "percent") for text in ("0", "1", "12")] == [2, 0, 0]
 
 
 # Every figure in the studies' published.yaml is found as text in the report that it is of.
