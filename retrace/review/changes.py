@@ -215,9 +215,10 @@ def _notes(old: Revision, new: Revision) -> Iterator[str]:
 
 def _pretrained(changes: Sequence[Change]) -> Iterator[str]:
     """What the intervals leave out where fine-tuning began from another pretrained model."""
-    models = [change.place for change in changes if not change.place.is_baseline]
-    figures = {place.figure for place in models if place.who != "pseudo"}  # of passages that may differ
-    if FIGURE in figures and figures != {FIGURE}:
+    models = [change for change in changes if not change.place.is_baseline]
+    # A pseudo-perplexity is of passages that may differ.
+    differ = any(change.place.figure == FIGURE and change.place.who != "pseudo" for change in models)
+    if differ and any(change.place.figure != FIGURE and change.is_compared for change in models):
         yield "the pretrained models differ, and there is one of each: no interval covers other seeds of pretraining"
 
 
