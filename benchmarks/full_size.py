@@ -139,7 +139,7 @@ def timed(cell: Cell, load: Load, device: Device, updates: int) -> tuple[float, 
     run = Run("run", model, objective, device, OPTIMISER, 1e-5, 1, most)
     training = Training(run, data_parallel(model, device))
     training.at.epoch = 0
-    made = training.rest_of_epoch(lambda: None)
+    made = training.rest_of_epoch()
     for _ in range(WARM_UP):
         next(made)
     began = time.perf_counter()

@@ -67,7 +67,7 @@ def count_update(run: Run[Any, Any]) -> Dispatched:
     """What the second update of a run dispatches, drawing its batch left out."""
     training = Training(replace(run, objective=Drawn(run.objective)), run.model)
     training.at.epoch = 0
-    updates = training.rest_of_epoch(lambda: None)
+    updates = training.rest_of_epoch()
     next(updates)
     with Dispatched() as found, Fetched(found.waits):
         next(updates)

@@ -121,7 +121,7 @@ def test_the_host_waits_once_an_update(family: str, kind: str, tmp_path: Path) -
     run = _begun(family, kind, tmp_path, open_device(0, "bf16"))
     training = Training(run, run.model)
     training.at.epoch = 0
-    updates = training.rest_of_epoch(lambda: None)
+    updates = training.rest_of_epoch()
     next(updates)
     with warnings.catch_warnings(record=True) as found:
         warnings.filterwarnings("always", "called a synchronizing CUDA operation")

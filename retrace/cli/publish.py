@@ -98,9 +98,10 @@ def _send(folder: Path, trained: Trained, address: Address, private: bool, commi
 
     Raises InputError if the published base has other weights than the model was trained on.
     """
-    base, files = address.base, weight_files(trained.base)
-    if base and any(stored_digest(base, file) != file_digest(trained.base / file) for file in files):
-        raise InputError(f"--base: {base} has other weights than {trained.base}; publish these first")
+    if base := address.base:
+        files = weight_files(trained.base)
+        if any(stored_digest(base, file) != file_digest(trained.base / file) for file in files):
+            raise InputError(f"--base: {base} has other weights than {trained.base}; publish these first")
     message = f"{trained.name} of Retrace at {commit}"
     pin, is_new = upload(folder, address.repository, address.branch, private, message, OURS)
     return f"published as {pin}" if is_new else f"nothing new: {pin} has all of this already"

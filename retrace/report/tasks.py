@@ -124,24 +124,24 @@ def learning(task: Task, key: str, title: str = "Learning curves") -> list[Panel
 def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
     """The confusion matrices."""
     names = list(next(iter(found.values())).classes)  # the task's, which all methods share
-    short = _short(names)
+    short, digits = _short(names), 1 if _has_several_seeds(task) else 0
 
     def draw(method: str) -> Drawn:
         counts = np.array(found[method].confusion)
         shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
         size, drawn = 100 / len(names), []
-        texts = np.vectorize(lambda count: figure_text(count, 1 if _has_several_seeds(task) else 0))(counts)
         for (i, j), share in np.ndenumerate(shares):
             if len(names) > 6 and not share:
                 continue  # a task may have 150 classes, and so 22,500 cells
-            tip = f"true {names[i]}, predicted {names[j]}: {texts[i, j]} of {counts[i].sum():,.0f}"
+            count = figure_text(counts[i, j], digits)
+            tip = f"true {names[i]}, predicted {names[j]}: {count} of {counts[i].sum():,.0f}"
             box = {"x": Percent(j * size), "y": Percent(i * size), "width": Percent(size), "height": Percent(size)}
             drawn.append(svg.tag("rect", **box, fill_opacity=f"{0.04 + 0.4 * share:.2f}", class_="cell", data_t=tip))
             at = {"x": Percent((j + 0.5) * size), "y": Percent((i + 0.5) * size), "text_anchor": "middle"}
             if len(names) <= 6:
                 drawn.append(svg.tag("text", f"{100 * share:.0f}", **at, dy=-1 if size >= 33 else 4, class_="ink"))
             if size >= 33:
-                drawn.append(svg.tag("text", texts[i, j], **at, dy=13))
+                drawn.append(svg.tag("text", count, **at, dy=13))
         for i, name in enumerate(names):
             at = Percent((i + 0.5) * size)
             drawn.append(svg.tag("text", short[name], x=-6, y=at, dy=4, text_anchor="end"))
@@ -150,7 +150,8 @@ def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
         if len(names) > 6:
             return drawn, "; ".join(f"{name} {100 * shares[i, i]:.0f}% right" for i, name in enumerate(names))
         return drawn, "; ".join(
-            f"true {names[i]}, predicted {names[j]}: {texts[i, j]}" for i, j in np.ndindex(*counts.shape)
+            f"true {names[i]}, predicted {names[j]}: {figure_text(counts[i, j], digits)}"
+            for i, j in np.ndindex(*counts.shape)
         )
 
     note = "Rows: true class; columns: predicted class. Bold: % of the row"

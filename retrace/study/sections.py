@@ -245,7 +245,7 @@ def estimates_table(estimates: pd.DataFrame) -> Table:
         values = estimates[name]
         shown = [figure_text(100 * value, 1) if is_share else figure_text(value / 2**20, 0) for value in values]
         columns[f"% {name}" if is_share else f"{name}, MiB"] = shown
-    return Table.of(columns, "Memory of fine-tuning")
+    return Table.of(columns, "Memory of tuning")
 
 
 _KINDS: dict[str, tuple[type[Any], Callable[[Any, Mapping[str, Any]], Section]]] = {

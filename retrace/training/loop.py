@@ -125,7 +125,9 @@ def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> 
             training.evaluate(partial(after_epoch, Epoch(0, None, 0), meter))
             at.epoch = 0
         while at.epoch < run.epochs and (at.targets or run.done(at) < 1):
-            for share, loss, norm in training.rest_of_epoch(meter.resume):
+            updates = training.rest_of_epoch()
+            meter.resume()
+            for share, loss, norm in updates:
                 meter.step(share.tokens, loss / share.targets, norm)
                 live.log(at.step, loss=at.level, gradient_norm=norm, tokens_per_second=meter.speed)
             epoch = Epoch(at.epoch + 1, at.summed / at.targets, at.step)
@@ -174,20 +176,29 @@ class Training(Generic[Batch, Part]):
         self.at.evaluating += clock.lap()
         self.run.journal.append(measured)
 
-    def rest_of_epoch(self, before_first: Callable[[], None]) -> Iterator[tuple[Share[Part], float, float]]:
-        """Make the remaining updates of the epoch; yields each one's share, summed loss and norm of the gradient.
+    def rest_of_epoch(self) -> Iterator[tuple[Share[Part], float, float]]:
+        """The remaining updates of the epoch, made as they are asked for, the first batch being drawn at once.
 
-        The next batch is drawn while a GPU computes; then the host waits for it, the only time in an update. The time
-        that a resumed run takes to draw the epoch's earlier batches again is over at `before_first`, and in no figure.
+        Each is its share, summed loss and norm of the gradient. A resumed run first draws the epoch's earlier batches
+        again, which counts in no figure.
         """
         run, at, clock = self.run, self.at, Clock()
         run.model.train()
         done = at.step - at.epoch * run.objective.steps
         shares = _shares(run, at.epoch + 1, done)
-        share = next(shares, None)
-        drawing = clock.lap()
-        at.waited += drawing if done == 0 else 0.0
-        before_first()
+        first = next(shares, None)
+        if not done:
+            at.waited += clock.lap()
+        return self._updates(first, shares)
+
+    def _updates(
+        self, share: Share[Part] | None, shares: Iterator[Share[Part]]
+    ) -> Iterator[tuple[Share[Part], float, float]]:
+        """Make updates with a share and those after it.
+
+        The next batch is drawn while a GPU computes; then the host waits for it, the only time in an update.
+        """
+        run, at, clock = self.run, self.at, Clock()
         while share is not None and run.done(at) < 1:
             set_rate(self.optimizers, rate_factor(run.optimizer, run.done(at), run.updates))
             with run.device.short_timeout():

@@ -14,6 +14,7 @@ from tests.toy import Project
 
 QUESTION = {"id": "q", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 0}]}
 SQUAD = {"data": [{"title": "T", "paragraphs": [{"context": "Ada did.", "qas": [QUESTION]}]}]}
+MISPLACED = json.dumps(SQUAD).replace('"answer_start": 0', '"answer_start": 2').encode()
 
 # A file size limit stands in for the full disk: a write fails half-way.
 LIMITED = """
@@ -88,6 +89,7 @@ def test_train_is_split_where_there_is_no_dev(files: Project) -> None:
     assert read_examples(source.sst2, "test") == [Example("held out", None, 1)]
 
 
+HALVED = {"files.sst2.dev": None, "files.sst2.split": 0.5}
 FINETUNE = "finetune_sst2 --seed 1 --method"
 OUTPUTS = (
     "data/text", "data/classification/sst2", "data/classification/topics", "data/question_answering/squad",
@@ -100,8 +102,23 @@ GONE = "'data/own/gone' is not a folder; put"
 @pytest.mark.parametrize(
     ("stage", "settings", "file", "content", "message"),
     [
+        ("sources.files", {}, "text/wiki.valid.tokens", None,
+         "data/params.yaml: files.text: data/own/text/wiki.valid.tokens: no such file; put wiki.train.tokens, "
+         "wiki.valid.tokens, wiki.test.tokens into data/own/text"),
+        ("sources.files", {}, "text/train.txt", b"Ada did it .\n", "data/params.yaml: files.text: data/own/text has "
+         "both wiki.train.tokens and train.txt; expected files of one kind"),
         ("sources.files", {}, "text/wiki.train.tokens", b"ok\n\xe9t\xe9\n",
          "data/own/text/wiki.train.tokens:2:1: byte 0xe9 is not UTF-8; save the file as UTF-8"),
+        ("sources.files", {}, "squad/train-v2.0.json", MISPLACED,
+         "data/own/squad/train-v2.0.json: question q: the answer 'Ada' is not at character 2"),
+        ("sources.files", HALVED, "sst2/train.tsv", b"sentence\tlabel\na\t1\n\nb\t0\nc\t3\n",
+         "data/own/sst2/train.tsv:5: label '3' is not allowed; expected 0 or 1"),
+        ("sources.files", HALVED, "sst2/train.tsv", b"sentence\tlabel\na\t1\n",
+         "data/own/sst2/train.tsv: 1 rows are too few for a split at 0.5"),
+        ("sources.files", {"files.sst2.folder": "data/own/gone"}, "", None,
+         f"data/params.yaml: files.sst2: {GONE} train.tsv, dev.tsv into data/own/gone"),
+        ("tokenize", {"tokenizer.vocab_size": "many"}, "", None,
+         "params.yaml: tokenizer.vocab_size: 'many' is not allowed; expected a whole number from 6 to 16777215"),
         ("sources.task classification --task topics", TOPICS, "", None,
          f"data/params.yaml: classification.topics: {GONE} t.csv into data/own/gone"),
         (f"{FINETUNE} full --task other", TOPICS, "", None, "params.yaml: other is missing; top level has: data"),

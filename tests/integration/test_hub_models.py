@@ -58,6 +58,18 @@ def test_a_model_is_fetched_once_and_is_there_offline(user: Project, hub: LocalH
     assert len(hub.requests) == asked
 
 
+def test_a_model_of_the_hub_is_passed_on_offline(user: Project, hub: LocalHub) -> None:
+    _start_from(user, "roberta", f"{ROBERTA}@{add_models(hub)[ROBERTA]}")
+    user.set("pretrain.epochs", 0)
+    _fetch(user)
+    asked = len(hub.requests)
+    for stage in ("sources.sample", "tokenize", "pretrain", "perplexity_eval"):
+        user.with_variables(HF_HUB_OFFLINE="1").stage(stage)
+    assert len(hub.requests) == asked
+    tokenizer = (user.folder / "models/pretrained/tokenizer.json").read_bytes()
+    assert tokenizer == published_models()[ROBERTA]["tokenizer.json"]
+
+
 def test_of_wrong_bytes_nothing_is_left(user: Project, hub: LocalHub) -> None:
     """What else goes wrong is as of data sets, see test_hub_data.py."""
     _start_from(user, "llama", f"{LLAMA}@{add_models(hub)[LLAMA]}")

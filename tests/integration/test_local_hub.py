@@ -1,4 +1,4 @@
-"""The local hub's own promises: nothing but loopback is reached, and what is not served is recorded."""
+"""The local hub's own promises: faults come as often as they were ordered, and nothing else is reached or left."""
 
 import contextlib
 import http.client
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.hub import LocalHub
+from tests.hub import Cut, Fault, LocalHub, Silence, Status
 from tests.hub.client import run_client
 
 
@@ -32,6 +32,31 @@ def _ask(hub: LocalHub, path: str, method: str = "GET", seconds: float = 5) -> A
         answer: Any = connection.getresponse()
         answer.content = answer.read()
         return answer
+
+
+def test_a_status_comes_as_often_as_it_was_ordered(hub: LocalHub) -> None:
+    hub.fail(r"a\.txt", 2, Status(429, retry_after=7))
+    answers = [_ask(hub, f"/org/model/resolve/main/{name}.txt") for name in "abaa"]
+    assert [answer.status for answer in answers] == [seen.status for seen in hub.requests] == [429, 200, 429, 200]
+    assert answers[0].headers["Retry-After"] == "7"
+    assert hub.faults.left == 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "raised"),
+    [
+        (Cut("request"), http.client.RemoteDisconnected),
+        (Cut("body"), http.client.IncompleteRead),
+        (Silence(30), TimeoutError),
+    ],
+)
+def test_a_connection_fails_once(hub: LocalHub, fault: Fault, raised: type[Exception]) -> None:
+    path = "/org/model/resolve/main/a.txt"
+    hub.fail("resolve", 1, fault, method="GET")
+    assert _ask(hub, path, "HEAD").status == 200
+    with pytest.raises(raised):
+        _ask(hub, path, seconds=0.3)
+    assert _ask(hub, path).content == b"text"
 
 
 def _reach_out() -> list[bool | str]:

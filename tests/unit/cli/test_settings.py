@@ -2,9 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from dvc.utils.hydra import apply_overrides
@@ -12,6 +10,7 @@ from ruamel.yaml import YAML
 
 from retrace.cli.settings import PRESETS, write_presets
 from retrace.core.settings import PARAMS, file_of, read_yaml
+from retrace.report.runs import flat
 from tests.campaigns.bad_settings import documented_keys
 from tests.commands import refused, retrace
 from tests.toy import ROOT, copy_settings
@@ -105,14 +104,9 @@ def test_a_preset_means_the_same_whatever_was_there(folder: Path, name: str) -> 
 
 def test_the_samples_preset_sets_every_key_but_those_that_presets_leave_alone() -> None:
     """Else what params.yaml has for such a key stays, whatever preset is written."""
-
-    def names_of(values: Mapping[str, Any], above: str = "") -> Iterator[str]:
-        for name, value in values.items():
-            yield f"{above}{name}"
-            yield from names_of(value, f"{above}{name}.") if isinstance(value, dict) else ()
-
     keys = {key.name for key in documented_keys() if file_of(key.name) == PARAMS}
-    left = keys.difference(names_of(read_yaml(ROOT / PRESETS / "sample.yaml")))
+    values = flat(read_yaml(ROOT / PRESETS / "sample.yaml"))
+    left = {key for key in keys if not any(f"{name}.".startswith(f"{key}.") for name in values)}
     assert {name.partition(".")[0] for name in left} == {"finetune", "methods", "review"}
 
 

@@ -43,7 +43,10 @@ def test_what_splits_share_is_counted_by_rows(tmp_path: Path) -> None:
 def test_a_test_split_is_counted_and_what_it_shares_and_what_is_odd(tmp_path: Path) -> None:
     card = _sentences(train=["b", "a"], dev=["c", '"a ""short"" one"', '"as it is"'], test=["c", "a", "d"])
     assert card["parts"]["test"] == {"examples": 3, "classes": {"bad": 2, "good": 1}}
-    assert _sentences(train=["a"], dev=["b", "c"])["findings"] == ["train has no example of good"]
+    assert card["shared"] == {"dev in train": 0, "test in train": 1, "test in dev": 1}
+    lacking = _sentences(train=["a"], dev=["b", "c"])
+    assert lacking["parts"]["train"] == {"examples": 1, "classes": {"bad": 1, "good": 0}}
+    assert lacking["findings"] == ["train has no example of good"]
     assert card["findings"] == [
         "1 of 3 examples of test are in train too",
         "1 of 3 examples of test are in dev too",

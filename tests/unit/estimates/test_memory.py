@@ -118,7 +118,7 @@ def test_planned_memory_is_that_of_an_update_in_parts_and_with_layers_computed_a
         run = make_run(family, "language model", tmp_path, "eager", device, sizes)
         training = Training(run, data_parallel(run.model, device))
         training.at.epoch, live.peak = 0, live.now
-        list(islice(training.rest_of_epoch(lambda: None), 2))
+        list(islice(training.rest_of_epoch(), 2))
     config, scored = cast(Any, run.model).body.config, {"bert": 9, "llama": 28}[family]
     needs = update_needs("language_model", config, Load(8, 32, 8 * scored, False, "eager", parts, again), run.optimizer)
     assert needs.peak == pytest.approx(live.peak, rel=0.03)

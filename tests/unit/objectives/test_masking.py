@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
-from retrace.models.language_model import LanguageModel, make_language_model
+from retrace.models.language_model import make_language_model
 from retrace.objectives.language_modelling import (
     IGNORED,
     LabelledBatch,
@@ -24,10 +24,6 @@ from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.tokenizer import Vocabulary, token_id, train_tokenizer, word_edges
 from tests.sharded import TOKENIZER, VOCABULARY, start
 from tests.tiny import tiny_config, tiny_device
-
-
-def _model() -> LanguageModel:
-    return make_language_model(tiny_config("modernbert", TOKENIZER), 0, "eager")
 
 
 @given(st.integers(8, 64), st.integers(5, 90), st.integers(0, 99))
@@ -127,6 +123,7 @@ def test_sliding_windows_predict_each_token_once(block: int, stride: int, length
 
 
 def test_a_mean_loss_without_targets_is_an_input_error() -> None:
+    model = make_language_model(tiny_config("modernbert", TOKENIZER), 0, "eager")
     nothing = [LabelledBatch(torch.zeros(1, 4, dtype=torch.long), torch.full((1, 4), IGNORED))]
     with pytest.raises(InputError, match="no token to predict"):
-        mean_loss(_model().eval(), nothing, tiny_device())
+        mean_loss(model.eval(), nothing, tiny_device())

@@ -4,9 +4,7 @@ import torch
 
 from retrace.core.errors import InputError
 from retrace.models.language_model import LanguageModel, make_language_model
-from retrace.objectives.language_modelling import (
-    masked_batches,
-)
+from retrace.objectives.language_modelling import masked_batches
 from retrace.perplexity.losses import Passage, document_losses, pseudo_losses, sample_passages
 from retrace.perplexity.measures import figures_of
 from retrace.tokens.settings import TokenizerSettings

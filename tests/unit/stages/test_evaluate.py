@@ -94,7 +94,7 @@ def test_both_splits_are_scored_and_the_test_split_does_not_choose_the_epoch(sou
     assert again["moods-test"]["full"]["accuracy"] == 1 - metrics["moods-test"]["full"]["accuracy"]
     sections, tasks = sections_of()
     assert [section.title for section in sections] == ["moods", "moods, test set"]
-    assert "lowest validation loss" in str(sections[0].blocks[1])
+    assert "The epoch with the lowest validation loss was kept" in str(sections[0].blocks[1])
     assert "played no part in choosing the epoch" in str(sections[1].blocks[1])
     assert [task.name for task in judged(tasks)] == ["moods-test"]
     printed: Any = predictions_section(read_params(), tasks, first=2).blocks[-1]

@@ -287,11 +287,16 @@ def test_figures_that_cannot_be_right_are_noticed() -> None:
          "recall without accuracy: recall 1 but accuracy 0.5092, as if everything were put in one class"),
         ("percent", {"accuracy": "55.1", "precision": "55.1", "recall": "100.0"},
          "recall without accuracy: recall 1 but accuracy 0.551, as if everything were put in one class"),
+        ("percentage", {"exact_match": "0.13263", "f1": "0.001326"},
+         "f1 below exact match: F1 0.001326 is lower than the exact match, 0.1326, which cannot be"),
         ("fraction", {"exact_match": "0.072", "f1": "0.02748"},
          "f1 below exact match: F1 2.748 is lower than the exact match, 7.2, which cannot be"),
+        ("percent", {"exact_match": "0.0", "f1": "75.0"}, "f1 without exact match: F1 75 with exact match 0"),
         ("fraction", {"rouge1": "754.0"}, "off scale: rouge1 754 is not a fraction"),
         ("percent", {"f1_macro": "754.0"}, "off scale: f1_macro 754 is not a percentage"),
         # These may be right.
+        ("fraction", {"accuracy": "0.8451", "precision": "0.8503", "recall": "0.8445", "f1": "0.8474"}, None),
+        ("percentage", {"exact_match": "7.479", "f1": "12.105"}, None),
         ("perplexity", {"perplexity_per_token": "124.0"}, None),
         ("percentage", {"exact_match": "0.13263", "f1": "0.1326"}, None),  # may be equal, as they were rounded
         ("percentage", {"exact_match": "7", "f1": "6.9"}, None),

@@ -84,6 +84,17 @@ def _equations(study: str) -> list[dict[str, Any]]:
     return found["equations"]
 
 
+def test_the_equations_of_roberta_small_give_what_is_said() -> None:
+    n, d, tokens, length = 4, 512, 32_000, 256
+    said = [
+        4 * n * d**2, 2 * n * (d**2 + d), n * (3 * d**2 + d**2 + 2 * (d**2 + d)),
+        n * (3 * 2 * d**2 + d**2 + d + 2 * 2 * d**2 + 4 * d**2) + tokens * (d + length + 2) + 2 * d,
+        24 * d**2 + d * (tokens + length + 2) + 42 * d,
+    ]  # fmt: skip
+    assert all(f"{count:,}" in row["gives"] for count, row in zip(said, _equations("roberta-small"), strict=True))
+    assert said[-1] == 22_829_056
+
+
 def test_a_formula_comes_to_the_model_by_its_differences() -> None:
     section = _section(kind="formula", model="roberta-small")
     (table,) = _tables(section)

@@ -53,25 +53,24 @@ def test_drawing_a_batch_counts_as_waiting_if_the_device_is_idle(tmp_path: Path,
 def test_after_resuming_nothing_counts_until_the_earlier_batches_are_drawn_again(tmp_path: Path, monkeypatch) -> None:
     """Else the time left and the tokens per second would be those of a far slower run."""
     monkeypatch.setattr(Device, "is_idle", lambda device: False)
-    run, events = make_run("bert", "classifier", tmp_path, "lean", tiny_device()), cast(list[str], [])
-    batches = run.objective.batches
+    run = make_run("bert", "classifier", tmp_path, "lean", tiny_device())
+    batches, events = run.objective.batches, cast(list[str], [])
     monkeypatch.setattr(
         run.objective, "batches", lambda epoch: (events.append("drawn") or one for one in batches(epoch))
     )
     training = Training(run, run.model)
     training.at.epoch, training.at.step = 0, 1
-    next(training.rest_of_epoch(lambda: events.append("begun")))
-    assert events == ["drawn", "drawn", "begun"]
+    updates = training.rest_of_epoch()
+    assert events == ["drawn", "drawn"], "one again, and one for the first update"
+    next(updates)
     assert training.at.waited == 0
 
 
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
 def test_no_optimizer_sees_a_gradient_above_the_largest_norm(tmp_path: Path, kind: Literal["muon", "adamw"]) -> None:
     settings = OptimizerSettings(kind=kind, max_grad_norm=0.001)
-    run, seen = (
-        make_run("bert", "classifier", tmp_path, "lean", tiny_device(), optimizer=settings),
-        cast(list[float], []),
-    )
+    run = make_run("bert", "classifier", tmp_path, "lean", tiny_device(), optimizer=settings)
+    seen: list[float] = []
     training = Training(run, run.model)
     training.at.epoch = 0
     first, step = training.optimizers[0], training.optimizers[0].step
@@ -82,7 +81,7 @@ def test_no_optimizer_sees_a_gradient_above_the_largest_norm(tmp_path: Path, kin
         step()
 
     first.step = noted  # pyright: ignore[reportAttributeAccessIssue]
-    norms = [norm for _, _, norm in training.rest_of_epoch(lambda: None)]
+    norms = [norm for _, _, norm in training.rest_of_epoch()]
     assert min(norms) > 0.002, "before clipping"
     assert seen == pytest.approx([0.001] * len(norms), rel=1e-3)
 
