@@ -133,7 +133,7 @@ def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
         for (i, j), share in np.ndenumerate(shares):
             if len(names) > 6 and not share:
                 continue  # a task may have 150 classes, and so 22,500 cells
-            count = figure_text(counts[i, j], digits)
+            count = figure_text(float(counts[i, j]), digits)
             tip = f"true {names[i]}, predicted {names[j]}: {count} of {counts[i].sum():,.0f}"
             box = {"x": Percent(j * size), "y": Percent(i * size), "width": Percent(size), "height": Percent(size)}
             drawn.append(svg.tag("rect", **box, fill_opacity=f"{0.04 + 0.4 * share:.2f}", class_="cell", data_t=tip))
@@ -150,7 +150,7 @@ def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
         if len(names) > 6:
             return drawn, "; ".join(f"{name} {100 * shares[i, i]:.0f}% right" for i, name in enumerate(names))
         return drawn, "; ".join(
-            f"true {names[i]}, predicted {names[j]}: {figure_text(counts[i, j], digits)}"
+            f"true {names[i]}, predicted {names[j]}: {figure_text(float(counts[i, j]), digits)}"
             for i, j in np.ndindex(*counts.shape)
         )
 
