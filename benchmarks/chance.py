@@ -33,7 +33,7 @@ from retrace.evaluation.outcomes import Classified, Scoring
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.settings import MetricSettings
 from retrace.perplexity.measures import Losses, Sizes, with_intervals
-from retrace.results.predictions import Epoch
+from retrace.results.predictions import PredictedEpoch
 from retrace.statistics.comparisons import compare
 from retrace.statistics.intervals import Scored, Share, interval_of_examples, intervals, resamples, with_seeds
 from retrace.statistics.scales import Figure
@@ -187,8 +187,8 @@ def names_a_method(generator: np.random.Generator, weights: np.ndarray, seeds: i
         rights = [next(models) for _ in range(seeds)]
         drawn = weights @ np.stack(rights, axis=1)
         methods[method] = [
-            Scored({"accuracy": float(right.mean())}, {"accuracy": of}, {"accuracy": Share.among_all(right)})
-            for right, of in zip(rights, drawn.T, strict=True)
+            Scored({"accuracy": float(right.mean())}, {"accuracy": draws}, {"accuracy": Share.among_all(right)})
+            for right, draws in zip(rights, drawn.T, strict=True)
         ]
     (pair,) = compare(methods, {"accuracy": Figure("fraction", "higher")})
     return pair.verdict in methods
@@ -276,7 +276,7 @@ def _trials(generator: np.random.Generator, predict: Any, chance: float, is_soun
         for seed in range(1, seeds + 1):
             reached = generator.normal(share[method], 0.01) if is_sound else chance
             losses = ((None, 0.7), (0.6, 0.6), (0.5, 0.55))
-            epochs = [Epoch(n, *losses[n], n == 2, predict(chance if n == 0 else reached)) for n in range(3)]
+            epochs = [PredictedEpoch(n, *losses[n], n == 2, predict(chance if n == 0 else reached)) for n in range(3)]
             trials.append(MethodRun(method, seed, epochs))
     return trials
 

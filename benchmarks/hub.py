@@ -42,7 +42,7 @@ def main() -> None:
         shutil.copytree(project / "data/own", copy.folder / "data/own", dirs_exist_ok=True)
         fetch(copy, "files")
         data = datasets_of(Source.within(copy.folder / "data"))
-        pins = {name: hub.add("dataset", name, of) for name, of in data.items()}
+        pins = {name: hub.add("dataset", name, splits) for name, splits in data.items()}
         copy.set_all({f"hub.{part}.repository": f"{name}@{pins[name]}" for part, name in PARTS.items()})
         sides = {source: partial(fetch, copy, source) for source in ("files", "hub")}
         ((first,),) = seconds_in_turn({"hub": sides["hub"]}, 1).values()

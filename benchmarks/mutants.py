@@ -255,7 +255,7 @@ def main() -> None:
     modules = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "retrace").rglob("*.py"))
     every = [path for path in modules if path.startswith(tuple(settings["tests"])) and "__init__" not in path]
     before = json.loads(RESULT.read_text())["files"] if RESULT.exists() else {}
-    files = {path: of for path, of in before.items() if path in every}
+    files = {path: found for path, found in before.items() if path in every}
     for library in (*LIBRARIES, *HUB_CLIENTS):
         importlib.import_module(library)
     gc.freeze()

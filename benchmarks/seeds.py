@@ -65,9 +65,9 @@ def run(prepared: Project, precision: str, processes: int, seed: int) -> list[di
     shutil.rmtree(folder)
     where = {"corpus": corpus, "precision": precision, "processes": processes, "seed": seed}
     rows = [
-        {**where, "task": task, "method": name} | {figure: of[figure] for figure in figures if figure in of}
+        {**where, "task": task, "method": name} | {figure: details[figure] for figure in figures if figure in details}
         for task, figures in FIGURES.items()
-        for name, of in (scored[task].methods | scored[task].baselines).items()
+        for name, details in (scored[task].methods | scored[task].baselines).items()
     ]
     print(*rows, sep="\n", file=sys.stderr, flush=True)
     return rows
@@ -83,7 +83,7 @@ def keep(found: list[dict[str, object]]) -> None:
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
     """Mean, standard deviation, least and greatest of every method's figures over all runs."""
-    figures = list(dict.fromkeys(figure for of in FIGURES.values() for figure in of))
+    figures = list(dict.fromkeys(figure for listed in FIGURES.values() for figure in listed))
     long = rows.melt(RUN, figures, "figure").dropna()
     return long.groupby(["task", "method", "figure"]).value.agg(["count", "mean", "std", "min", "max"]).round(4)
 

@@ -17,7 +17,7 @@ from retrace.core.files import STEADY_DIGITS, rounded, write_json, write_text
 from retrace.core.guard import guarded
 from retrace.core.paths import has_test, on_test
 from retrace.core.records import timed
-from retrace.evaluation.assessment import KINDS, MethodRun, Task, assess
+from retrace.evaluation.assessment import KINDS, AnyTask, MethodRun, assess
 from retrace.evaluation.outcomes import Scoring
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics, TaskDetails
 from retrace.evaluation.settings import EvaluateParams
@@ -44,7 +44,7 @@ def main() -> None:
                 scored[on_test(name)] = tested, read_runs(name, grid, tested)
             for title, (task, runs) in scored.items():
                 tasks[title] = assess(task, Scoring(listed), runs, settings)
-                write_baselines(title, {baseline: of.decided for baseline, of in task.baselines.items()})
+                write_baselines(title, {baseline: scored.decided for baseline, scored in task.baselines.items()})
         details, metrics = Details(tasks=tasks), Metrics(tasks={name: task.metrics for name, task in tasks.items()})
         # The file with all figures comes first: if any is NaN, writing fails here, and neither file is written.
         write_json(DETAILS, rounded(details.to_json(), STEADY_DIGITS))
@@ -52,13 +52,13 @@ def main() -> None:
         print_headlines(details)
 
 
-def read_task(name: str, grid: Grid, splits: Sequence[str]) -> Task:
+def read_task(name: str, grid: Grid, splits: Sequence[str]) -> AnyTask:
     """A task's examples; baselines are fitted to those that the first seed's models were trained on."""
     drawn = read_drawn(PREDICTIONS / grid.cells_of(name)[0].path)
     return KINDS[grid.kind_of(name)].read(grid.data_of(name), splits, drawn)
 
 
-def read_runs(name: str, grid: Grid, task: Task) -> list[MethodRun]:
+def read_runs(name: str, grid: Grid, task: AnyTask) -> list[MethodRun]:
     """The predictions of every method with every seed for the split of the task that is scored.
 
     Raises InputError if they are not predictions for the task's examples, for instance because the data changed.
@@ -72,7 +72,7 @@ def read_runs(name: str, grid: Grid, task: Task) -> list[MethodRun]:
     return runs
 
 
-def write_curves(name: str, task: Task, runs: Sequence[MethodRun], scoring: Scoring) -> None:
+def write_curves(name: str, task: AnyTask, runs: Sequence[MethodRun], scoring: Scoring) -> None:
     """Write a task's learning curves: losses and metrics by method, seed and epoch."""
     rows = [
         {"method": run.method, "seed": run.seed, "epoch": epoch.number}

@@ -52,8 +52,9 @@ def main() -> None:
                 unigram = measures.unigram_losses(train, text.stream, text.lengths, vocabulary.size, vocabulary.special)
                 samples, seed = params.bootstrap_samples, params.bootstrap_seed
                 splits[part] = measures.with_intervals(every[part], (unigram, text.sizes), samples, seed)
-                found = {name: of.perplexity_per_token for name, of in splits[part].measures.items()}
-                print(f"{part}: " + "  ".join(f"{name} {of:.2f}" for name, of in found.items() if of is not None))
+                found = {name: figures.perplexity_per_token for name, figures in splits[part].measures.items()}
+                said = (f"{name} {value:.2f}" for name, value in found.items() if value is not None)
+                print(f"{part}: {'  '.join(said)}")
         if device.is_main:
             report = measures.PerplexityReport(splits=splits)
             measures.write_documents(every)
@@ -62,16 +63,16 @@ def main() -> None:
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutText:
     """A text and its tokens."""
 
-    text: Path
+    path: Path
     stream: np.ndarray
     lengths: np.ndarray  # (D,), the number of tokens of each document
     sizes: measures.Sizes
 
 
-def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> HeldOut:
+def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> HeldOutText:
     """A text with its token stream.
 
     Raises InputError if the stream was not made from the text.
@@ -80,22 +81,22 @@ def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> HeldOut:
     lengths, sizes = sizes_of(read_documents(text), tokenizer)
     if lengths.sum() != len(stream):
         raise InputError(f"{tokens}: these are not the tokens of {text}; run tokenize again")
-    return HeldOut(text, stream, lengths, sizes)
+    return HeldOutText(text, stream, lengths, sizes)
 
 
 def measure(
-    model: LanguageModel, of: HeldOut, tokenizer: SubwordTokenizer, params: PerplexityParams, device: Device
+    model: LanguageModel, text: HeldOutText, tokenizer: SubwordTokenizer, params: PerplexityParams, device: Device
 ) -> dict[str, measures.Measured]:
     """The model's losses on the text: causal, or masked and pseudo."""
     settings, block, vocabulary = params.perplexity, params.block_size, Vocabulary.of(tokenizer)
     if model.objective == "causal":
-        batches = sliding_batches(of.stream, block, min(settings.stride, block), vocabulary)
-        return {"causal": (document_losses(model, batches, of.lengths, device), of.sizes)}
-    batches = masked_batches(of.stream, block, settings.mask_rate, vocabulary)
-    documents = read_documents(of.text)
+        batches = sliding_batches(text.stream, block, min(settings.stride, block), vocabulary)
+        return {"causal": (document_losses(model, batches, text.lengths, device), text.sizes)}
+    batches = masked_batches(text.stream, block, settings.mask_rate, vocabulary)
+    documents = read_documents(text.path)
     passages = sample_passages(documents, tokenizer, settings.pseudo_passages, block, settings.seed)
     return {
-        "masked": (document_losses(model, batches, of.lengths, device), of.sizes),
+        "masked": (document_losses(model, batches, text.lengths, device), text.sizes),
         "pseudo": pseudo_losses(model, passages, vocabulary, device),
     }
 

@@ -37,7 +37,7 @@ def main() -> None:
         stages = runs.read_stages(SOURCES) | runs.read_stages()
         shares, flags = shares_of(records), found_flags(details, perplexity)
         said = verdict(judged(tasks), perplexity, shares)
-        origins = {name: of.origin for name, of in {**records, **stages}.items()}
+        origins = {name: record.origin for name, record in {**records, **stages}.items()}
         counts = parameters_by_module(PRETRAINED)
         hashed = [*(PRETRAINED / name for name in weight_files(PRETRAINED)), DETAILS, PERPLEXITY_DETAILS]
         digests = {path.as_posix(): file_digest(path) for path in hashed}

@@ -46,7 +46,7 @@ class Finding:
     fix: str | None = None  # the command that fixes it; null if nothing is wrong
 
 
-class Entry(BaseModel):
+class Output(BaseModel):
     """An output of a stage."""
 
     path: str
@@ -57,7 +57,7 @@ class Entry(BaseModel):
 class Stage(BaseModel):
     """A stage as DVC recorded it, as far as it is used here."""
 
-    outs: list[Entry] = []
+    outs: list[Output] = []
 
 
 class LockFile(BaseModel):
@@ -201,7 +201,7 @@ def _states() -> Iterator[Finding]:
 
 def _cache() -> Iterator[Finding]:
     """Whether what DVC recorded is in its cache, complete by size, and whether there is room for the rest."""
-    outs: dict[str, Entry] = {}
+    outs: dict[str, Output] = {}
     for path in LOCKFILES:
         with suppress(InputError, FileNotFoundError):
             outs |= {out.md5: out for stage in _stages(path).values() for out in stage.outs}
@@ -225,7 +225,7 @@ def _cached(store: Path, digest: str) -> Path:
     return store / digest[:2] / digest[2:]
 
 
-def _is_whole(store: Path, out: Entry) -> bool:
+def _is_whole(store: Path, out: Output) -> bool:
     """Whether a cached file has the recorded size or, if it lists the files of a folder, these files have."""
     files = [_cached(store, out.md5)]
     if out.md5.endswith(".dir"):

@@ -21,7 +21,7 @@ from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.training.settings import OptimizerSettings
 
 if TYPE_CHECKING:
-    from retrace.estimates.architectures import ClosedForm, Count, NamedModel, Published
+    from retrace.estimates.architectures import ClosedForm, NamedModel, Parameter, PublishedCount
     from retrace.estimates.memory import Needs
     from retrace.finetuning.method import Method
 
@@ -90,7 +90,7 @@ def _params_and_method(method: str, head: str | None) -> "tuple[dict[str, Any], 
     return params, read_method(params, method, SECTIONS[head][0] if head else None)
 
 
-def _totals(counts: "Sequence[Count]", form: "ClosedForm | None", published: "Sequence[Published]") -> Lines:
+def _totals(counts: "Sequence[Parameter]", form: "ClosedForm | None", published: "Sequence[PublishedCount]") -> Lines:
     """The model's own counts, and how those by the formula and published ones differ from them."""
     from retrace.estimates.architectures import sums
 

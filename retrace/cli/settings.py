@@ -145,18 +145,7 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path(), hours: s
         of_data = {str(DATA_PARAMS): None} | read_yaml(path)  # for its errors; comments need `YAML` below
         build(dict[str, Any] | None, of_data, str(DATA_PARAMS), path)
     files = {file: _load(yaml, path) for file, path in paths.items()}
-    budgets: object = {}
-    for path in found:
-        values = _load(yaml, path)
-        budgets = values.pop(HOURS, None) or {}
-        _merge(files[DATA_PARAMS], values.pop(str(DATA_PARAMS), None) or {})
-        _merge(files[PARAMS], values)
-    if hours is not None:
-        named = build(dict[str, dict[str, Any]], {HOURS: budgets}, HOURS, found[-1])
-        if not named:
-            raise InputError(f"{found[-1]}: this preset has no section {HOURS}, so it cannot be written with --{HOURS}")
-        require_one_of(named, hours, HOURS, found[-1])
-        _merge(files[PARAMS], named[hours])
+    _merge_presets(files, yaml, found, hours)
     try:
         check_settings(files[PARAMS], files[DATA_PARAMS])
     except InputError as error:
@@ -171,6 +160,22 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path(), hours: s
         if text != path.read_text(encoding="utf-8"):
             write_text(path, text)
     return {file: count for file, count in changed.items() if count}
+
+
+def _merge_presets(files: Mapping[Path, Any], yaml: YAML, found: Sequence[Path], hours: str | None) -> None:
+    """Merge presets in order, then the last one's values for so many hours; raises InputError if it has none."""
+    budgets: object = {}
+    for path in found:
+        values = _load(yaml, path)
+        budgets = values.pop(HOURS, None) or {}
+        _merge(files[DATA_PARAMS], values.pop(str(DATA_PARAMS), None) or {})
+        _merge(files[PARAMS], values)
+    if hours is not None:
+        named = build(dict[str, dict[str, Any]], {HOURS: budgets}, HOURS, found[-1])
+        if not named:
+            raise InputError(f"{found[-1]}: this preset has no section {HOURS}, so it cannot be written with --{HOURS}")
+        require_one_of(named, hours, HOURS, found[-1])
+        _merge(files[PARAMS], named[hours])
 
 
 def _load(yaml: YAML, path: Path) -> Any:

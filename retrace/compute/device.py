@@ -165,11 +165,7 @@ def open_device(seed: int, precision: Precision = "auto", lease: bool = True) ->
     """
     if not 0 <= seed <= LARGEST_SEED:
         raise InputError(f"seed: {seed} is not allowed; expected a whole number from 0 to {LARGEST_SEED}")
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it CUDA's products are not deterministic
-    # NVLS sums in the network switch, in any order. NCCL and PyTorch read both when the process group is made.
-    os.environ.setdefault("NCCL_ALGO", "^NVLS,NVLSTree")
-    torch.use_deterministic_algorithms(True)
-    torch.backends.cuda.enable_cudnn_sdp(False)  # its backward pass is not deterministic; the other kernels' are
+    _use_deterministic_kernels()
     _keep_freed_memory()
     sharded = is_sharded()
     if sharded:  # retrace.compute.sharding does it; this keeps Accelerate and transformers from doing it too
@@ -183,8 +179,6 @@ def open_device(seed: int, precision: Precision = "auto", lease: bool = True) ->
     accelerator = Accelerator()
     torch.set_num_threads(_threads(accelerator))
     set_seed(seed)
-    # Deterministic mode also fills new memory, in case something reads it before it is written.
-    torch.utils.deterministic.fill_uninitialized_memory = False  # pyright: ignore[reportAttributeAccessIssue]
     bf16 = uses_bf16(precision, accelerator.device)
     sharded = sharded and torch.distributed.is_initialized()
     compiler = "inductor" if is_true("RETRACE_COMPILE") else None
@@ -193,6 +187,17 @@ def open_device(seed: int, precision: Precision = "auto", lease: bool = True) ->
     micro_batch, recomputes = whole_number("RETRACE_MICRO_BATCH"), is_true("RETRACE_ACTIVATION_CHECKPOINTING")
     processes = accelerator.process_index, accelerator.num_processes
     return Device(accelerator, accelerator.device, *processes, bf16, sharded, micro_batch, recomputes, compiler)
+
+
+def _use_deterministic_kernels() -> None:
+    """Sum in the same order in every run; called before CUDA starts and the process group is made."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it CUDA's products are not deterministic
+    # NVLS sums in the network switch, in any order. NCCL and PyTorch read both when the process group is made.
+    os.environ.setdefault("NCCL_ALGO", "^NVLS,NVLSTree")
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cuda.enable_cudnn_sdp(False)  # its backward pass is not deterministic; the other kernels' are
+    # Deterministic mode also fills new memory, in case something reads it before it is written.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def peak_memory() -> int:

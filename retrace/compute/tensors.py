@@ -7,6 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+IGNORED = -100  # the label of positions without a target, which the losses of torch and transformers leave out
+
 
 def seeded(seed: int, purpose: str) -> torch.Generator:
     """A generator for one purpose, so that its draws do not depend on those for other purposes."""

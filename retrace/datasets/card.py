@@ -79,8 +79,8 @@ def examples_card(data: TaskData) -> Card:
     for part, counts in parts.items():
         findings += [f"{part} has no example of {name}" for name, count in counts["classes"].items() if not count]
         quoted = sum(_QUOTED.fullmatch(row.text) is not None for row in data.parts[part])
-        said = "quoted as in csv; the quotes are read as text"
-        findings += _finding(quoted, f"example of {part} is {said}", f"examples of {part} are {said}")
+        if quoted:
+            findings.append(f"{part}: examples quoted as in csv, whose quotes are read as text: {quoted:,}")
     return {"parts": parts, "shared": shared, "given_away": given, "dropped": data.dropped, "findings": findings}
 
 
@@ -106,21 +106,10 @@ def questions_card(folder: Path) -> Card:
 
 def _oddities(part: str, questions: Sequence[Question]) -> list[str]:
     """Findings on what is allowed but seldom intended."""
-    silent = sum(not question.text for question in questions)
-    baseless = sum(not question.context.strip() for question in questions)
-    stripped = sum(answer.was_stripped for question in questions for answer in question.answers)
-    left_out = "in white space, which is left out"
-    return [
-        *_finding(silent, f"question of {part} has no text", f"questions of {part} have no text"),
-        *_finding(
-            baseless, f"question of {part} is on an empty passage", f"questions of {part} are on an empty passage"
-        ),
-        *_finding(
-            stripped, f"answer of {part} begins or ends {left_out}", f"answers of {part} begin or end {left_out}"
-        ),
-    ]
-
-
-def _finding(count: int, one: str, many: str) -> list[str]:
-    """A line that says how many there are of what is called `one` or `many`; no line if there are none."""
-    return [f"{count:,} {one if count == 1 else many}"] if count else []
+    answers = [answer for question in questions for answer in question.answers]
+    counts = {
+        "questions without text": sum(not question.text for question in questions),
+        "questions on an empty passage": sum(not question.context.strip() for question in questions),
+        "answers with white space around them, which is left out": sum(answer.was_stripped for answer in answers),
+    }
+    return [f"{part}: {what}: {count:,}" for what, count in counts.items() if count]

@@ -248,7 +248,7 @@ def split_rows(rows: Mapping[str, Sequence[Row]], settings: SplitSettings, name:
     train = rows["train"]
     groups = groups_of([words_of(row.text) for row in train]) if settings.split_by == "text" else None
     train, dev = held_out_split(train, settings.split, settings.split_seed, name, groups)
-    return {"train": train, "dev": dev, **{part: of for part, of in rows.items() if part == "test"}}
+    return {"train": train, "dev": dev, **{part: found for part, found in rows.items() if part == "test"}}
 
 
 def split_questions(folder: Path, settings: SplitSettings) -> None:

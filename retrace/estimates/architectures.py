@@ -29,7 +29,7 @@ HEADS: dict[str, Head] = {"classification": "classifier", "qa": "spans", "lm": "
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedCount:
     """A published number of parameters, and what makes up its difference to the model's own."""
 
     source: str
@@ -43,7 +43,7 @@ class NamedModel:
 
     name: str
     config: PreTrainedConfig
-    published: tuple[Published, ...] = ()
+    published: tuple[PublishedCount, ...] = ()
 
 
 def preset_names() -> list[str]:
@@ -59,7 +59,7 @@ def find_preset(name: str) -> NamedModel:
     if name not in (there := preset_names()):
         raise LookupError(f"model: {name!r} not found; expected one of {', '.join(there)}")
     preset = read_json(FOLDER / f"{name}.json")
-    published = tuple(Published(**entry) for entry in preset["published"])
+    published = tuple(PublishedCount(**entry) for entry in preset["published"])
     return NamedModel(name, AutoConfig.for_model(**preset["config"]), published)
 
 
@@ -86,7 +86,7 @@ def described(params: Mapping[str, Any]) -> PreTrainedConfig:
 
 
 @dataclass(frozen=True)
-class Count:
+class Parameter:
     """A parameter of a model; tied weights count once."""
 
     name: str
@@ -98,7 +98,7 @@ class Count:
 
 def count_parameters(
     head: Head | None, config: PreTrainedConfig, tune: Callable[[PreTrainedModel, Head], object] | None = None
-) -> tuple[PreTrainedModel, list[Count]]:
+) -> tuple[PreTrainedModel, list[Parameter]]:
     """The model after a method's `tune`, on the meta device, and its parameters; without a head, its body's.
 
     The body is then what was pretrained, with the family's pretraining head: BERT's, pretrained on pairs of sentences,
@@ -113,12 +113,12 @@ def count_parameters(
     pretrained = {id(weight) for weight in body.parameters()}
     shown = body if head is None else model
     return shown, [
-        Count(name, weight.numel(), weight.requires_grad, id(weight) not in original, id(weight) not in pretrained)
+        Parameter(name, weight.numel(), weight.requires_grad, id(weight) not in original, id(weight) not in pretrained)
         for name, weight in shown.named_parameters()
     ]
 
 
-def sums(counts: Iterable[Count]) -> dict[str, int]:
+def sums(counts: Iterable[Parameter]) -> dict[str, int]:
     """Parameters in total, trained, frozen, added by the method, and in the head; BERT's pooler is not in the head."""
     found: dict[str, int] = dict.fromkeys(("total", "trainable", "frozen", "added", "head_weights", "head_biases"), 0)
     for count in counts:
@@ -131,7 +131,7 @@ def sums(counts: Iterable[Count]) -> dict[str, int]:
     return found
 
 
-def rows(counts: Iterable[Count], by: Literal["parameter", "module", "layer"]) -> list[tuple[str, int, int]]:
+def rows(counts: Iterable[Parameter], by: Literal["parameter", "module", "layer"]) -> list[tuple[str, int, int]]:
     """Name, size and trained size of each parameter, module (a matrix with its bias) or layer."""
     found: dict[str, tuple[int, int]] = {}
     for count in counts:
@@ -181,7 +181,7 @@ def evaluate(formula: str, config: PreTrainedConfig) -> int:
     return int(pd.eval(factors, local_dict=sizes, engine="python"))
 
 
-def closed_form(config: PreTrainedConfig, counts: Iterable[Count] = ()) -> ClosedForm | None:
+def closed_form(config: PreTrainedConfig, counts: Iterable[Parameter] = ()) -> ClosedForm | None:
     """The formula of the config's family beside a model's parameters; None if the family has no formula.
 
     Parameters that a fine-tuning method added belong to no term, whatever their names.

@@ -14,15 +14,18 @@ from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.records import BaselineDetails, GroupDetails, MethodDetails, SeedDetails, TaskDetails
 from retrace.evaluation.settings import MetricSettings
 from retrace.results.grid import Kind
-from retrace.results.predictions import Epoch, kept_epoch
+from retrace.results.predictions import PredictedEpoch, kept_epoch
 from retrace.statistics.comparisons import compare, difference, flag_unless_better
 from retrace.statistics.intervals import Scored, intervals
 from retrace.statistics.scales import Flags, loss_on
 
 SCRATCH = "scratch"  # the method without pretraining, a baseline for the others
 OF_MODELS = "for these models; one seed says nothing about the methods"
-Task = ClassificationTask | QuestionAnsweringTask
-KINDS: Mapping[Kind, type[Task]] = {"classification": ClassificationTask, "question_answering": QuestionAnsweringTask}
+AnyTask = ClassificationTask | QuestionAnsweringTask
+KINDS: Mapping[Kind, type[AnyTask]] = {
+    "classification": ClassificationTask,
+    "question_answering": QuestionAnsweringTask,
+}
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class MethodRun:
 
     method: str
     seed: int
-    epochs: Sequence[Epoch]
+    epochs: Sequence[PredictedEpoch]
 
     @property
     def name(self) -> str:
@@ -39,12 +42,12 @@ class MethodRun:
         return f"{self.method} {self.seed}"
 
     @property
-    def kept(self) -> Epoch:
+    def kept(self) -> PredictedEpoch:
         """The epoch that is scored."""
         return kept_epoch(self.epochs)
 
 
-def assess(task: Task, scoring: Scoring, runs: Sequence[MethodRun], settings: MetricSettings) -> TaskDetails:
+def assess(task: AnyTask, scoring: Scoring, runs: Sequence[MethodRun], settings: MetricSettings) -> TaskDetails:
     """Score the baselines, and every run before training and at the epoch that was kept."""
     return _Assessor(task, scoring, runs, settings).details()
 
@@ -52,7 +55,7 @@ def assess(task: Task, scoring: Scoring, runs: Sequence[MethodRun], settings: Me
 class _Assessor:
     """The figures of baselines, of runs, and of runs before training, by name."""
 
-    def __init__(self, task: Task, scoring: Scoring, runs: Sequence[MethodRun], settings: MetricSettings) -> None:
+    def __init__(self, task: AnyTask, scoring: Scoring, runs: Sequence[MethodRun], settings: MetricSettings) -> None:
         self._task, self._scoring, self._settings = task, scoring, settings
         self._methods: dict[str, list[MethodRun]] = {}
         for run in runs:
@@ -67,7 +70,7 @@ class _Assessor:
         # Of the models before training only the headlines, which trained ones are compared with, are resampled.
         before = {run.name: task.outcome(run.epochs[0].rows) for run in runs}
         drawn = self._score(self._headline_scoring, before)
-        self._before = {name: replace(drawn[name], figures=scoring.score(of)) for name, of in before.items()}
+        self._before = {name: replace(drawn[name], figures=scoring.score(outcome)) for name, outcome in before.items()}
 
     def _score(self, scoring: Scoring, outcomes: Mapping[str, Any]) -> dict[str, Scored]:
         return scoring.scored(outcomes, self._settings.bootstrap_samples, self._settings.seed)
@@ -77,8 +80,8 @@ class _Assessor:
         return TaskDetails(
             headlines=self._headlines,
             legend={**scoring.legend, "validation_loss": loss_on(task.split)},
-            baselines={name: BaselineDetails(figures=dict(of.figures), intervals=intervals([of]))
-                       for name, of in self._baselines.items()},
+            baselines={name: BaselineDetails(figures=dict(scored.figures), intervals=intervals([scored]))
+                       for name, scored in self._baselines.items()},
             methods={method: self._method(method) for method in self._methods},
             comparisons=compare({method: self._seeds(method) for method in self._methods}, scoring.legend),
             notes=scoring.notes(next(iter(self._kept.values()))) | task.notes,
@@ -129,7 +132,7 @@ class _Assessor:
         names = [name for name in self._headlines if name in found]
         return GroupDetails(
             examples=int(which.sum()),
-            figures={name: float(np.mean([of.figures[name] for of in scored])) for name in names},
+            figures={name: float(np.mean([seed.figures[name] for seed in scored])) for name in names},
             intervals={name: found[name] for name in names},
         )
 

@@ -97,10 +97,10 @@ def by_class_of(measure: Measure, outcome: Classified) -> dict[str, ByClass]:
     """The figures of single classes behind the macro mean."""
     counts = counting(outcome)(np.ones((1, len(outcome))))
     (values,), (support,), (predicted,) = _values(measure, counts), counts.support, counts.predicted
-    of = support > 0
+    occurs = support > 0
     # Precision is a share of what was predicted; of a class that was never predicted it is 0 by definition.
     examples = np.where(predicted > 0, predicted, support) if measure == "precision" else support
-    return {f"{measure}_macro": ByClass(values[of], examples[of], int((support + predicted > 0).sum()))}
+    return {f"{measure}_macro": ByClass(values[occurs], examples[occurs], int((support + predicted > 0).sum()))}
 
 
 def _values(measure: Measure, counts: ClassCounts) -> np.ndarray:
@@ -202,9 +202,11 @@ class ClassificationTask(ScoredTask):
 
     def breakdown(self, outcomes: Sequence[Classified]) -> ClassBreakdown:
         """Confusion matrix, precision, recall and F1 of each class, and bins of confidence."""
-        confusions = [confusion_matrix(of.labels, of.predicted, labels=range(len(self._classes))) for of in outcomes]
-        counts = [counting(of)(np.ones((1, len(of)))) for of in outcomes]
-        means = {measure: np.mean([_values(measure, of)[0] for of in counts], axis=0) for measure in get_args(Measure)}
+        numbers = range(len(self._classes))
+        confusions = [confusion_matrix(outcome.labels, outcome.predicted, labels=numbers) for outcome in outcomes]
+        counts = [counting(outcome)(np.ones((1, len(outcome)))) for outcome in outcomes]
+        measures: tuple[Measure, ...] = get_args(Measure)
+        means = {measure: np.mean([_values(measure, seed)[0] for seed in counts], axis=0) for measure in measures}
         classes = pd.DataFrame(means, self._classes).assign(examples=counts[0].support[0].astype(int)).to_dict("index")
         return ClassBreakdown(
             confusion=np.mean(confusions, axis=0).tolist(), classes=classes, reliability=reliability(outcomes)

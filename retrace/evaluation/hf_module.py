@@ -51,7 +51,7 @@ class RetraceMetric(evaluate.Metric):
 
     def _compute(self, *, predictions: Any = None, references: Any = None, **options: Any) -> dict[str, float]:
         for name, given in (("references", references), ("predictions", predictions)):
-            if not given or any(of is None for of in given):
+            if not given or any(value is None for value in given):
                 raise InputError(f"{name}: expected one for every example")
         return figures(self._metric, self._outcome(predictions, references, **options))
 
@@ -64,12 +64,12 @@ def _answered(predictions: list[Any], references: list[Any], no_answer_threshold
     """
     if isinstance(predictions[0], str):
         return Answered(tuple(tuple(golds) for golds in references), tuple(predictions))
-    right = {of["id"]: tuple(Answer(text, 0) for text in of["answers"]["text"]) for of in references}
-    spans = {of["id"]: of["prediction_text"] for of in predictions}
+    right = {row["id"]: tuple(Answer(text, 0) for text in row["answers"]["text"]) for row in references}
+    spans = {row["id"]: row["prediction_text"] for row in predictions}
     if right.keys() != spans.keys() or len(right) < len(references):
         unknown = next((f": {name} is only predicted" for name in spans if name not in right), "")
         raise InputError(f"predictions and references are of different questions{unknown}")
-    no_answer = {of["id"]: of["no_answer_probability"] for of in predictions}
+    no_answer = {row["id"]: row["no_answer_probability"] for row in predictions}
     if wrong := [at for at in no_answer.values() if at is None or not math.isfinite(at)]:
         raise InputError(f"no_answer_probability: {wrong[0]} is not allowed; expected a finite number")
     questions = [Question(name, "", "", "", right[name]) for name in spans]
@@ -88,13 +88,13 @@ def _classified(predictions: list[Any], references: list[Any]) -> Classified:
             raise InputError(f"predictions: {predictions[wrong.argmax()]} is not allowed; expected probabilities")
         predicted = probabilities.argmax(axis=1)
     count = 1 + max(labels.max(), predicted.max()) if probabilities is None else probabilities.shape[1]
-    for name, of in (("references", labels), ("predictions", predicted)):
-        if of.min() < 0 or of.max() >= count:
-            raise InputError(f"{name}: {of.min()} to {of.max()}; expected numbers of {count} classes from 0")
+    for name, numbers in (("references", labels), ("predictions", predicted)):
+        if numbers.min() < 0 or numbers.max() >= count:
+            raise InputError(f"{name}: {numbers.min()} to {numbers.max()}; expected numbers of {count} classes from 0")
     return Classified(tuple(map(str, range(count))), labels, predicted, probabilities)
 
 
 FEATURES = {
     _answered: [Features({"predictions": _STRING, "references": List(_STRING)}), Features(_SQUAD)],
-    _classified: [Features({"predictions": of, "references": _CLASS}) for of in (_CLASS, List(_NUMBER))],
+    _classified: [Features({"predictions": predicted, "references": _CLASS}) for predicted in (_CLASS, List(_NUMBER))],
 }

@@ -201,7 +201,8 @@ class Scoring:
             for twice in sorted(every.keys() & metric.FIGURES.keys()):  # the one would silently replace the other
                 raise InputError(f"{plugin_file(METRICS, name)}: {twice!r} is a figure of another metric too")
             every |= metric.FIGURES
-        self.legend = {name: replace(of, name=of.name or name.replace("_", " ")) for name, of in every.items()}
+        names = {name: figure.name or name.replace("_", " ") for name, figure in every.items()}
+        self.legend = {name: replace(figure, name=names[name]) for name, figure in every.items()}
         self.scales = {name: figure.scale for name, figure in every.items()}
         self.ends = {name: SCALES[scale].ends for name, scale in self.scales.items()}
 
@@ -223,17 +224,18 @@ class Scoring:
     def scored(self, outcomes: Mapping[str, Classified | Answered], resamples: int, seed: int) -> dict[str, Scored]:
         """The figures of several models on the same examples and resamples of them, by name."""
         examples = len(next(iter(outcomes.values())))
-        drawn = resample({name: self.resampled(of) for name, of in outcomes.items()}, examples, resamples, seed)
+        functions = {name: self.resampled(outcome) for name, outcome in outcomes.items()}
+        drawn = resample(functions, examples, resamples, seed)
         return {
             name: Scored(
-                self.score(of),
+                self.score(outcome),
                 drawn[name],
-                self._optional("shares", of),
-                dict.fromkeys(self.legend, of.scored) | self._optional("examples", of),
-                self._optional("by_class", of),
+                self._optional("shares", outcome),
+                dict.fromkeys(self.legend, outcome.scored) | self._optional("examples", outcome),
+                self._optional("by_class", outcome),
                 self.ends,
             )
-            for name, of in outcomes.items()
+            for name, outcome in outcomes.items()
         }
 
     def notes(self, outcome: Any) -> dict[str, str]:
@@ -243,7 +245,7 @@ class Scoring:
     def _optional(self, function: str, outcome: Any) -> dict[str, Any]:
         """The results of an optional function, of all metrics that have it."""
         having = [getattr(metric, function) for metric in self._metrics.values() if hasattr(metric, function)]
-        return {name: value for of in having for name, value in of(outcome).items()}
+        return {name: value for compute in having for name, value in compute(outcome).items()}
 
 
 class ScoredTask:

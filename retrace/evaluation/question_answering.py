@@ -32,9 +32,9 @@ QUESTION_WORD = re.compile(r"\b(who|whom|whose|what|when|where|which|why|how)\b"
 FEWEST, OTHER = 20, "other"  # question words with fewer questions are grouped as other
 
 
-def figures_by_question(outcome: Answered, of: OneAnswer) -> dict[str, np.ndarray]:
+def figures_by_question(outcome: Answered, score: OneAnswer) -> dict[str, np.ndarray]:
     """Name → (N,), 0 if a question has no answer; no figure if none has one."""
-    rows = [of(answer, golds) if golds else {} for answer, golds in zip(outcome.answers, outcome.golds, strict=True)]
+    rows = [score(answer, golds) if golds else {} for answer, golds in zip(outcome.answers, outcome.golds, strict=True)]
     return {str(name): values.to_numpy() for name, values in pd.DataFrame(rows).fillna(0.0).items()}
 
 
@@ -100,7 +100,8 @@ class QuestionAnsweringTask(ScoredTask):
         """Never answering, and word overlap."""
         nothing = answered(self._questions, {question.id: "" for question in self._questions})
         spans = [overlap_span(question) for question in self._questions]
-        texts = tuple(of.context[start:end] for of, (start, end) in zip(self._questions, spans, strict=True))
+        passages = [question.context for question in self._questions]
+        texts = tuple(passage[start:end] for passage, (start, end) in zip(passages, spans, strict=True))
         overlap = replace(nothing, answers=texts, starts=tuple(start for start, _ in spans))
         return {"no_answer": nothing, "word_overlap": overlap}
 
@@ -118,4 +119,4 @@ def question_words(questions: Sequence[str]) -> Groups:
     """Questions grouped by their first question word; rare words are in one group, other."""
     words = pd.Series(questions).str.lower().str.extract(QUESTION_WORD, expand=False)
     kept = words.where(words.map(words.value_counts()) >= FEWEST, OTHER)
-    return {word: (kept == word).to_numpy() for word in sorted(set(kept), key=lambda of: (of == OTHER, of))}
+    return {word: (kept == word).to_numpy() for word in sorted(set(kept), key=lambda word: (word == OTHER, word))}

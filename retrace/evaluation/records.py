@@ -110,13 +110,15 @@ class TaskDetails(Record):
     @property
     def metrics(self) -> TaskMetrics:
         """The part that goes into metrics.json."""
-        flags = {method: dict(Counter([*of.flags, *(flag for seed in of.seeds.values() for flag in seed.flags)]))
-                 for method, of in self.methods.items()}  # fmt: skip
+        flags = {}
+        for method, details in self.methods.items():
+            of_seeds = (flag for seed in details.seeds.values() for flag in seed.flags)
+            flags[method] = dict(Counter([*details.flags, *of_seeds]))
         flags[DATA] = dict.fromkeys(self.flags, 1)
         shown = (*self.headlines, *BESIDE)
         return TaskMetrics(
-            baselines={name: _some(of.figures, self.headlines[:1]) for name, of in self.baselines.items()},
-            methods={method: _some(of.figures, shown) for method, of in self.methods.items()},
+            baselines={name: _some(details.figures, self.headlines[:1]) for name, details in self.baselines.items()},
+            methods={method: _some(details.figures, shown) for method, details in self.methods.items()},
             flags={name: found for name, found in flags.items() if found},
         )
 

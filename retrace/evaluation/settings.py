@@ -41,12 +41,12 @@ class MetricSettings(Section):
         listed = self.classification
         require(listed != ("calibration",), "classification", listed, "expected another one too")
         names = {field: metric_names(outcome) for field, outcome in KINDS.items()}
-        names["every_epoch"] = [name for of in names.values() for name in of]
+        names["every_epoch"] = [name for listed in names.values() for name in listed]
         for field, allowed in names.items():
             require_each_once(field, getattr(self, field))
             for name in getattr(self, field):
                 why = "its file has no resampled(outcome: Classified) or (outcome: Answered)"
-                exists = (FOLDER / f"{name}.py").is_file() and not any(name in of for of in names.values())
+                exists = (FOLDER / f"{name}.py").is_file() and not any(name in listed for listed in names.values())
                 require(name in allowed, field, name, why if exists else f"expected one of {', '.join(allowed)}")
         for field in KINDS:
             has_curve = not set(self.every_epoch).isdisjoint(getattr(self, field))

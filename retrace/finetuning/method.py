@@ -97,10 +97,9 @@ def round_frozen(model: PreTrainedModel) -> None:
             module.to(torch.bfloat16)
 
 
-def save_trained(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) -> None:
-    """Write those of the `weights`, by name, that are trained."""
-    names = [name for name, weight in model.named_parameters() if weight.requires_grad]
-    save_file({name: weights[name].cpu().contiguous() for name in names}, folder / FILE)
+def save_trained(weights: Mapping[str, Tensor], folder: Path) -> None:
+    """Write the trained weights, by name."""
+    save_file({name: weight.cpu().contiguous() for name, weight in weights.items()}, folder / FILE)
 
 
 def load_trained(model: nn.Module, folder: Path) -> None:

@@ -213,11 +213,12 @@ def run_cell(
         model = to_device(task.wrap(started), device)
         checkpointer = Checkpointer(name, digest(), device)
         tuned = fine_tune(task, model, settings, cell.seed, device, cell.title, checkpointer)
-        weights = gather_weights(model)
+        is_part = has_frozen(model)
+        weights = gather_weights(model, only_trained=is_part)
         if device.is_main:
             with atomic_folder(grid.WEIGHTS / cell.path, summed=True) as made:
-                if has_frozen(model):
-                    save_trained(model, weights, made)
+                if is_part:
+                    save_trained(weights, made)
                 else:
                     model.save_pretrained(made, state_dict=weights)  # pyright: ignore[reportCallIssue] - all have it
                 copy_tokenizer(base, made)

@@ -163,7 +163,7 @@ class PostNormLastLayer(nn.Module):
         attention = self.attention.self
         asked, size = rows_at(hidden_states, scored), attention.attention_head_size
         query = by_head(attention.query(asked), size)
-        key, value = (by_head(of(hidden_states), size) for of in (attention.key, attention.value))
+        key, value = (by_head(project(hidden_states), size) for project in (attention.key, attention.value))
         scaling, dropout = attention.scaling, attention.dropout.p
         context = attend_at(scored, attention, query, key, value, attention_mask, scaling, dropout)
         return self.feed_forward_chunk(self.attention.output(context, asked))

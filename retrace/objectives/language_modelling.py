@@ -17,13 +17,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from retrace.compute.device import Device
-from retrace.compute.tensors import rounded_up, seeded
+from retrace.compute.tensors import IGNORED, rounded_up, seeded
 from retrace.core.errors import InputError
 from retrace.core.settings import MaskReplacement
 from retrace.tokens.blocks import cut_blocks
 from retrace.tokens.tokenizer import Vocabulary
 
-IGNORED = -100  # the label of positions without a target
 ROUNDING = 1e-6  # 0.29 · 100 is 28.999… in binary
 COUNTS = 16  # different numbers of targets per batch that a model is compiled for
 

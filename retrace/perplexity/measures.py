@@ -66,7 +66,7 @@ class PerplexityReport(Record):
     def headlines(self) -> "Perplexities":
         """The part that goes into perplexity.json."""
         return Perplexities(
-            splits={part: {name: of.perplexity_per_token for name, of in split.measures.items()}
+            splits={part: {name: figures.perplexity_per_token for name, figures in split.measures.items()}
                     for part, split in self.splits.items()},
             flags={part: dict.fromkeys(split.flags, 1) for part, split in self.splits.items() if split.flags},
         )  # fmt: skip
@@ -115,10 +115,12 @@ def figures_of(losses: Losses, sizes: Sizes, drawn: Figures | None = None) -> Pe
     """
     nats = _in_nats(losses.mean, *(float(size.sum()) for size in (sizes.tokens, sizes.words, sizes.bytes)))
     documents = int((losses.scored > 0).sum())
-    found = {name: percentile_interval(nats[name], of, documents) for name, of in (drawn or {}).items()}
-    ends = {name: clipped(nats[name], of, (0.0, math.inf)) for name, of in found.items()}
-    intervals = {name: {end: as_figure(name, at) for end, at in of.items()} for name, of in ends.items()}
-    return PerplexityFigures(**{name: as_figure(name, of) for name, of in nats.items()}, intervals=intervals)
+    intervals = {}
+    for name, resampled_nats in (drawn or {}).items():
+        found = percentile_interval(nats[name], resampled_nats, documents)
+        ends = clipped(nats[name], found, (0.0, math.inf))
+        intervals[name] = {end: as_figure(name, at) for end, at in ends.items()}
+    return PerplexityFigures(**{name: as_figure(name, loss) for name, loss in nats.items()}, intervals=intervals)
 
 
 def as_figure(name: str, nats: float) -> float | None:
@@ -161,7 +163,7 @@ def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resample
     elif measures[model].intervals and measures["unigram"].intervals:
         differences = drawn["unigram"]["perplexity_per_token"] - drawn[model]["perplexity_per_token"]
         likelihoods = (-measured[model][0].mean, -unigram[0].mean)
-        documents = min(int((of.scored > 0).sum()) for of in (measured[model][0], unigram[0]))
+        documents = min(int((losses.scored > 0).sum()) for losses in (measured[model][0], unigram[0]))
         interval = centred_interval(likelihoods[0] - likelihoods[1], differences, documents)
         flags = flag_unless_better(LIKELIHOOD, "unigram", *likelihoods, interval)
         is_better = not flags
@@ -180,7 +182,7 @@ def unigram_losses(
     ordinary = np.ones(vocabulary)
     losses[list(special)] = ordinary[list(special)] = 0
     documents = [held_out[start:end] for start, end in pairwise([0, *np.cumsum(lengths)])]
-    sums, scored = (np.array([of[document].sum() for document in documents]) for of in (losses, ordinary))
+    sums, scored = (np.array([per_token[document].sum() for document in documents]) for per_token in (losses, ordinary))
     return Losses(float(sums.sum() / scored.sum()) if scored.any() else math.nan, sums, scored)
 
 

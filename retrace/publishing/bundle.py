@@ -42,7 +42,7 @@ class Address:
 
 
 @dataclass(frozen=True)
-class Published:
+class LoadingCode:
     """How a model is loaded."""
 
     library: Library
@@ -50,7 +50,7 @@ class Published:
     lines: Lines
 
 
-def write_pretrained(pretrained: Path, address: Address, folder: Path) -> Published:
+def write_pretrained(pretrained: Path, address: Address, folder: Path) -> LoadingCode:
     """Fill `folder` with the pretrained language model.
 
     Raises InputError if the address has a base.
@@ -59,10 +59,10 @@ def write_pretrained(pretrained: Path, address: Address, folder: Path) -> Publis
         raise InputError("--base: not allowed with the pretrained model, which is whole without it")
     shutil.copytree(pretrained, folder, dirs_exist_ok=True, ignore=UNSENT)
     use = _use("language_model", pretrained)
-    return Published("transformers", use, _whole_lines(use, address))
+    return LoadingCode("transformers", use, _whole_lines(use, address))
 
 
-def write_tuned(tuning: Tuning, tuned: Path, pretrained: Path, address: Address, folder: Path) -> Published:
+def write_tuned(tuning: Tuning, tuned: Path, pretrained: Path, address: Address, folder: Path) -> LoadingCode:
     """Fill `folder` with a tuned model, whose own files are in `tuned`.
 
     Raises InputError if the address has a base and the model needs none.
@@ -79,7 +79,7 @@ def write_tuned(tuning: Tuning, tuned: Path, pretrained: Path, address: Address,
         lines = _write_adapter(tuning, cast(PreTrainedModel, model), pretrained, address, folder)
     else:
         lines = _write_own(tuning, tuned, pretrained, address, folder)
-    return Published(library, use, lines)
+    return LoadingCode(library, use, lines)
 
 
 def _library(tuning: Tuning, model: nn.Module) -> Library:

@@ -26,7 +26,7 @@ from retrace.hub.pins import Pin
 from retrace.hub.settings import HubSettings, HubTaskSettings, HubText
 from retrace.models.heads import read_config
 from retrace.perplexity.measures import PERPLEXITY_DETAILS, PerplexityReport
-from retrace.publishing.bundle import Address, Published
+from retrace.publishing.bundle import Address, LoadingCode
 from retrace.report.blocks import Code, Table
 from retrace.report.flags import LANGUAGE_MODELS, TEXTS, TITLES, Found
 from retrace.report.names import baseline_name, score_rows
@@ -53,7 +53,7 @@ LIBRARIES = ("torch", "transformers")
 
 
 @dataclass(frozen=True)
-class Origin:
+class DataOrigin:
     """Where a part of the data is from; None: unknown."""
 
     name: str  # of the part: text, sst2, squad or a further task
@@ -65,11 +65,11 @@ class Origin:
     citation: str | None = None
 
 
-def hub_origin(name: str, pin: Pin, config: str, split: str, licence: str | None) -> Origin:
+def hub_origin(name: str, pin: Pin, config: str, split: str, licence: str | None) -> DataOrigin:
     """A data set of the hub; `licence` is that of its card, which counts if WORKS has none."""
     work = WORKS.get(f"{pin.repository} {config}") or WORKS.get(pin.repository) or {}
     title, licence = work.get("title") or pin.repository, work.get("licence") or licence
-    return Origin(name, title, pin, config, split, licence, work.get("citation"))
+    return DataOrigin(name, title, pin, config, split, licence, work.get("citation"))
 
 
 class Trained:
@@ -166,7 +166,7 @@ class Trained:
         return f"{found.title}{'' if flag in TITLES else where}: {found.said}"
 
     @property
-    def origins(self) -> list[Origin]:
+    def origins(self) -> list[DataOrigin]:
         """Where the data that it was trained on is from, that of its task last."""
         return [self._origin(name) for name in self.data]
 
@@ -204,7 +204,7 @@ class Trained:
         return (*(key for key in keys if key not in ("model", "tokenizer")), *given, *texts)
 
     @property
-    def evaluated(self) -> Origin:
+    def evaluated(self) -> DataOrigin:
         """The data that its figures were computed on."""
         return self._origin(self.cell.task if self.cell else "text")
 
@@ -213,7 +213,7 @@ class Trained:
         known: dict[str, Path] = asdict(Source.within(DATA))
         return known.get(name) or Grid.read(self.params).data_of(name)
 
-    def _origin(self, name: str) -> Origin:
+    def _origin(self, name: str) -> DataOrigin:
         """Where data is from, and the split of it that is scored."""
         params, is_tested = self.params, self.is_tested and name != "text"
         split = "test" if is_tested else "validation"
@@ -221,10 +221,10 @@ class Trained:
         if name in params.get("hub", {}).get("classification", {}):
             settings, licence = build(HubTaskSettings, params, f"hub.classification.{name}"), None
         elif data == "files" or name in {**params.get("classification", {}), **params.get("question_answering", {})}:
-            return Origin(name, "the publisher's own files", split=split)
+            return DataOrigin(name, "the publisher's own files", split=split)
         elif data == "sample":
             title = "Retrace's generated sample, about an invented country"
-            return Origin(name, title, split=split, licence="Apache-2.0")
+            return DataOrigin(name, title, split=split, licence="Apache-2.0")
         else:
             settings = getattr(build(HubSettings, params, "hub"), name)
             licence = read_json(self._data_of(name) / CARD)["origin"]["licence"]
@@ -281,7 +281,7 @@ def _by_split(flags: Sequence[Flags]) -> Flags:
     }
 
 
-def model_card(model: Trained, published: Published, address: Address, commit: str) -> ModelCard:
+def model_card(model: Trained, published: LoadingCode, address: Address, commit: str) -> ModelCard:
     """The card in Markdown, below the metadata that the hub reads."""
     origins, task = model.origins, model.evaluated
     repositories, pin = [origin.pin.repository for origin in origins if origin.pin], task.pin

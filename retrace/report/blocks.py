@@ -20,7 +20,7 @@ _PARTS = re.compile(r"\d([.-])\d+\1\d")  # of a date or a version
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """A table cell that is more than plain text."""
 
     text: str
@@ -40,7 +40,7 @@ class Table:
 
     kind: ClassVar[str] = "table"
     header: Sequence[str]
-    rows: Sequence[Sequence[str | Cell]]
+    rows: Sequence[Sequence[str | TableCell]]
     label: str = "Table"  # for screen readers, and the name of the download
     groups: Sequence[tuple[str, int]] = ()  # a line above the header: texts and how many columns each spans
     apart: int = 0
@@ -77,7 +77,7 @@ class Table:
         return f"{_slug(self.label)}.csv"
 
     @property
-    def bodies(self) -> list[Sequence[Sequence[str | Cell]]]:
+    def bodies(self) -> list[Sequence[Sequence[str | TableCell]]]:
         """The rows, split where the last `apart` begin."""
         cut = len(self.rows) - self.apart
         return [self.rows[:cut], *([self.rows[cut:]] if self.apart else [])]

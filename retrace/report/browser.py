@@ -24,7 +24,7 @@ from retrace.evaluation.metrics.squad_v2 import compare
 from retrace.evaluation.outcomes import classified, decided_answers
 from retrace.report.blocks import Browser, Fold, Section, Table
 from retrace.report.names import baseline_name, method_name
-from retrace.report.results import Task
+from retrace.report.results import TaskResults
 from retrace.results.grid import PREDICTIONS, Grid
 from retrace.results.predictions import kept_epoch, read_baselines, read_epochs
 
@@ -52,7 +52,7 @@ class Opinion:
 class Predictions:
     """A task's examples and everyone's predictions."""
 
-    task: Task
+    task: TaskResults
     texts: Sequence[str]
     golds: Sequence[Sequence[str]]  # the right class, or answers
     opinions: Mapping[str, Opinion]  # of the methods from the best to the worst, then baselines, as readers see them
@@ -61,7 +61,7 @@ class Predictions:
     spans: Sequence[Sequence[tuple[int, int]]] = ()  # of questions: start and length of the right answers
 
 
-def _read(grid: Grid, task: Task) -> Predictions:
+def _read(grid: Grid, task: TaskResults) -> Predictions:
     name, part = task_and_part(task.name)
     listed = grid.methods_of(name)
     kept = {
@@ -79,7 +79,7 @@ def _read(grid: Grid, task: Task) -> Predictions:
 
 
 def _classified(
-    task: Task, examples: Sequence[Example], classes: tuple[str, ...], kept: Kept, baselines: Given
+    task: TaskResults, examples: Sequence[Example], classes: tuple[str, ...], kept: Kept, baselines: Given
 ) -> Predictions:
     labels, opinions = np.array([example.label for example in examples]), {}
     for method, seeds in kept.items():
@@ -94,7 +94,7 @@ def _classified(
     return Predictions(task, texts, [[classes[label]] for label in labels], opinions, classes)
 
 
-def _answered(task: Task, questions: Sequence[Question], kept: Kept, baselines: Given) -> Predictions:
+def _answered(task: TaskResults, questions: Sequence[Question], kept: Kept, baselines: Given) -> Predictions:
     golds, opinions = [tuple(dict.fromkeys(answer.text for answer in question.answers)) for question in questions], {}
 
     def f1(answers: Sequence[str]) -> list[float]:
@@ -113,7 +113,7 @@ def _answered(task: Task, questions: Sequence[Question], kept: Kept, baselines: 
     return Predictions(task, texts, golds, opinions, passages=passages, spans=spans)
 
 
-def predictions_section(params: Mapping[str, Any], tasks: Sequence[Task], first: int | None = None) -> Section:
+def predictions_section(params: Mapping[str, Any], tasks: Sequence[TaskResults], first: int | None = None) -> Section:
     """All predictions for the script, and a table of the `first` ones, or of some spread evenly without a script.
 
     A task's predictions are those of its test set where there is one.

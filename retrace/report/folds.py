@@ -10,6 +10,7 @@ from retrace.report.blocks import Fold, Table, figure_text
 from retrace.report.names import (
     Scores,
     baseline_name,
+    capital,
     method_name,
     never_answers,
     p_text,
@@ -17,24 +18,19 @@ from retrace.report.names import (
     shown,
     shown_signed,
 )
-from retrace.report.results import Task
+from retrace.report.results import TaskResults
 from retrace.statistics.comparisons import MODELS_DIFFER, MODELS_TIE
 from retrace.statistics.scales import CURVES
 
-ONE_SEED = {
-    MODELS_DIFFER: "“Models differ” is about these two trained models; one seed says nothing about the methods.",
-    MODELS_TIE: "“No difference shown” is about these two trained models; one seed says nothing about the methods.",
-}
 
-
-def task_folds(task: Task) -> list[Fold]:
+def task_folds(task: TaskResults) -> list[Fold]:
     """The folds that a task's results fill."""
     folds = [_pairs(task), _scores(task), _classes(task)]
     folds += [] if task.curve is None else [_curve(task, task.curve)]
     return [fold for fold in folds if fold.blocks]
 
 
-def _pairs(task: Task) -> Fold:
+def _pairs(task: TaskResults) -> Fold:
     """Every pair of methods, by each headline."""
     pairs = [pair for pair in task.details.comparisons if pair.figure in task.details.headlines]
     rows = []
@@ -53,12 +49,14 @@ def _pairs(task: Task) -> Fold:
         "Detectable: the smallest true difference that this data would detect with a power of 80%, all pairs tested; "
         "–: none on this scale."
     )
-    notes = [said for verdict, said in ONE_SEED.items() if verdict in {pair.verdict for pair in pairs}]
+    verdicts = {pair.verdict for pair in pairs}
+    about = "is about these two trained models; one seed says nothing about the methods."
+    notes = [f"“{capital(said)}” {about}" for said in (MODELS_DIFFER, MODELS_TIE) if said in verdicts]
     table = Table(header, rows, label=f"Pairs of methods {task.name}")
     return Fold("Every pair of methods", "differences, paired by example", [note, table, *notes] if rows else [])
 
 
-def _scores(task: Task) -> Fold:
+def _scores(task: TaskResults) -> Fold:
     """A row for each figure: the baselines', then each method's before and after training."""
     legend, methods = task.details.legend, task.details.methods
     found = dict.fromkeys(name for details in methods.values() for name in details.figures)
@@ -93,7 +91,7 @@ def _with_real_thresholds(means: Figures, seeds: Sequence[Figures]) -> Figures:
     return {name: value for name, value in means.items() if is_real(name)}
 
 
-def _classes(task: Task) -> Fold:
+def _classes(task: TaskResults) -> Fold:
     """Precision, recall and F1 by class, for classifiers."""
     rows = [
         (name, figure_text(figures.get("examples"), 0), method_name(method),
@@ -107,7 +105,7 @@ def _classes(task: Task) -> Fold:
     return Fold("By class", "precision and recall", [table] if rows else [])
 
 
-def _curve(task: Task, curve: pd.DataFrame) -> Fold:
+def _curve(task: TaskResults, curve: pd.DataFrame) -> Fold:
     legend, columns = CURVES | task.details.legend, {}
     for name in map(str, curve):
         figure = legend.get(name)

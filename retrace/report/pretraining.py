@@ -10,7 +10,7 @@ from markupsafe import Markup
 from retrace.core.records import RunRecord
 from retrace.perplexity.measures import UNITS, PerplexityFigures, PerplexityReport
 from retrace.report import svg
-from retrace.report.blocks import Cell, Fold, Panel, Panels, Section, Table, figure_text
+from retrace.report.blocks import Fold, Panel, Panels, Section, Table, TableCell, figure_text
 from retrace.report.flags import MOST_NATS, flag_lines, perplexity_flags
 from retrace.report.names import KINDS, count_text, shown, with_unit
 from retrace.report.results import Curve, curve_of, thinned
@@ -111,10 +111,10 @@ def perplexity_table(report: PerplexityReport) -> Table:
     return Table(("perplexity", "split", "per token", "per word", "bits per byte"), rows, label="Perplexity")
 
 
-def _with_interval(figures: PerplexityFigures, unit: str) -> Cell:
+def _with_interval(figures: PerplexityFigures, unit: str) -> TableCell:
     value, ends = getattr(figures, unit), figures.intervals.get(unit)
     low, high = (_figure_text(ends[end], unit) if ends else "" for end in ("low", "high"))
-    return Cell(_figure_text(value, unit), small=f"({low} – {high})" if ends and value is not None else "")
+    return TableCell(_figure_text(value, unit), small=f"({low} – {high})" if ends and value is not None else "")
 
 
 def _figure_text(value: float | None, unit: str) -> str:

@@ -40,7 +40,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Task:
+class TaskResults:
     """A task's results; a test set has no learning curve."""
 
     name: str
@@ -164,7 +164,7 @@ class Task:
         return by_run.dropna(how="all")
 
 
-def read_tasks(details: Details, params: Mapping[str, Any], with_curves: bool = True) -> list[Task]:
+def read_tasks(details: Details, params: Mapping[str, Any], with_curves: bool = True) -> list[TaskResults]:
     """The tasks of scores.json, each test set after the validation set that chose its epoch."""
     grid = Grid.read(params)
     scored = [method for task in details.tasks.values() for method in task.methods]  # also delisted ones
@@ -177,17 +177,17 @@ def read_tasks(details: Details, params: Mapping[str, Any], with_curves: bool = 
             curve = read_curve(f"tasks/{own}")
             cells = grid.cells_of(own)
             updates = {(cell.method, str(cell.seed)): read_updates(PREDICTIONS / cell.path) for cell in cells}
-        tasks.append(Task(name, grid.kind_of(own), found, places, curve, updates))
+        tasks.append(TaskResults(name, grid.kind_of(own), found, places, curve, updates))
     return tasks
 
 
-def judged(tasks: Sequence[Task]) -> list[Task]:
+def judged(tasks: Sequence[TaskResults]) -> list[TaskResults]:
     """The tasks that a run is judged by: test sets, and validation sets of tasks without one."""
     names = {task.name for task in tasks}
     return [task for task in tasks if on_test(task.name) not in names and task.methods]
 
 
-def most_seeds(tasks: Sequence[Task]) -> int:
+def most_seeds(tasks: Sequence[TaskResults]) -> int:
     """The largest number of seeds of any method; 0 without scores."""
     return max((len(task.seeds(method)) for task in tasks for method in task.methods), default=0)
 

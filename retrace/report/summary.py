@@ -15,9 +15,9 @@ from markupsafe import Markup
 from retrace.core.records import RunRecord
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report import svg
-from retrace.report.blocks import NOTHING, Cell, Panel, Panels, Section, Table, figure_text
+from retrace.report.blocks import NOTHING, Panel, Panels, Section, Table, TableCell, figure_text
 from retrace.report.names import baseline_name, count_text, digits_of, duration, listed, method_name, points
-from retrace.report.results import Score, Task, most_seeds
+from retrace.report.results import Score, TaskResults, most_seeds
 from retrace.report.runs import commit_text
 from retrace.report.svg import Axes
 from retrace.statistics.scales import SHARES
@@ -26,7 +26,9 @@ FULL, SCRATCH = "full", "scratch"
 ROW = 28  # px, a line of a ranking
 
 
-def verdict(tasks: Sequence[Task], perplexity: PerplexityReport | None, shares: Mapping[str, float]) -> list[str]:
+def verdict(
+    tasks: Sequence[TaskResults], perplexity: PerplexityReport | None, shares: Mapping[str, float]
+) -> list[str]:
     """What pretraining is worth, what training fewer weights costs, the perplexity, who does not beat the baselines.
 
     `shares` are the percentages of weights that methods train. A rule that does not apply, for instance because a
@@ -38,7 +40,7 @@ def verdict(tasks: Sequence[Task], perplexity: PerplexityReport | None, shares: 
     return [sentence for sentence in said if sentence]
 
 
-def _worth(tasks: Sequence[Task]) -> str:
+def _worth(tasks: Sequence[TaskResults]) -> str:
     """Full fine-tuning from the pretrained weights against full fine-tuning from random ones."""
     gains, losses, nothing = [], [], []
     for task in tasks:
@@ -57,7 +59,7 @@ def _worth(tasks: Sequence[Task]) -> str:
     return " ".join(parts)
 
 
-def _cheap(tasks: Sequence[Task], shares: Mapping[str, float]) -> str:
+def _cheap(tasks: Sequence[TaskResults], shares: Mapping[str, float]) -> str:
     """The best method that trains only a part of the weights, against full fine-tuning."""
     gains = {method: [(task, gain) for task in tasks if (gain := task.difference(method, FULL))]
              for method, share in shares.items() if share < 100}  # fmt: skip
@@ -89,7 +91,7 @@ def _perplexity(report: PerplexityReport | None) -> str:
     return f"{start}; a unigram model’s is {figure_text(unigram, 0)}{beaten}."
 
 
-def _baselines(tasks: Sequence[Task]) -> str:
+def _baselines(tasks: Sequence[TaskResults]) -> str:
     """Who does not beat a baseline, and who does not do so significantly."""
     worse, low, uncertain = (
         "; ".join(line for task in tasks for line in _at_baselines(task, standing))
@@ -108,7 +110,7 @@ def _baselines(tasks: Sequence[Task]) -> str:
     return " ".join(parts)
 
 
-def _at_baselines(task: Task, standing: str) -> list[str]:
+def _at_baselines(task: TaskResults, standing: str) -> list[str]:
     """The methods that have this standing against some baselines, grouped by these baselines."""
     found: dict[str, list[str]] = {}
     for method in task.methods:
@@ -138,7 +140,7 @@ def run_facts(params: Mapping[str, Any], runs: Mapping[str, RunRecord], paramete
 
 
 def summary_sections(
-    all_tasks: Sequence[Task], shares: Mapping[str, float], seconds: Mapping[str, float]
+    all_tasks: Sequence[TaskResults], shares: Mapping[str, float], seconds: Mapping[str, float]
 ) -> list[Section]:
     """The section of results; none if no task has a score.
 
@@ -155,7 +157,7 @@ def summary_sections(
     return [Section("Results", [ranks, summary_table(tasks, shares, seconds)])]
 
 
-def reading(tasks: Sequence[Task]) -> str:
+def reading(tasks: Sequence[TaskResults]) -> str:
     """What intervals and marks mean; `tasks` are those with scores."""
     covers = next(iter(tasks[0].details.methods.values())).intervals_of
     best = "Bold: the best method, and those not significantly different from it (≈, paired by example)."
@@ -163,7 +165,7 @@ def reading(tasks: Sequence[Task]) -> str:
     return f"95% interval over {covers}. {best} {time}"
 
 
-class Standing(NamedTuple):
+class RankedScore(NamedTuple):
     """The score of a method or a baseline."""
 
     name: str  # as readers see it
@@ -171,20 +173,20 @@ class Standing(NamedTuple):
     method: str | None  # None for a baseline
 
 
-def _standings(task: Task) -> list[Standing]:
+def _ranked_scores(task: TaskResults) -> list[RankedScore]:
     """All methods, from the best to the worst, then all baselines."""
-    methods = [Standing(method_name(name), task.score(name), name) for name in task.methods]
-    return [*methods, *(Standing(baseline_name(name), task.baseline(name), None) for name in task.baselines)]
+    methods = [RankedScore(method_name(name), task.score(name), name) for name in task.methods]
+    return [*methods, *(RankedScore(baseline_name(name), task.baseline(name), None) for name in task.baselines)]
 
 
-def _steps(rows: Sequence[Standing]) -> list[float]:
+def _steps(rows: Sequence[RankedScore]) -> list[float]:
     """Ticks that span all intervals."""
     return svg.ticks(min(row.score.low for row in rows), max(row.score.high for row in rows), 5)
 
 
-def ranked(task: Task) -> Panel:
+def ranked(task: TaskResults) -> Panel:
     """Methods and baselines from the best to the worst: a dot, its interval, and the seeds."""
-    rows = sorted(_standings(task), key=lambda row: -task.sign * row.score.value)
+    rows = sorted(_ranked_scores(task), key=lambda row: -task.sign * row.score.value)
     steps = _steps(rows)
     axes = Axes((steps[0], steps[-1]))
     drawn = [svg.upright(axes, step, "axis") for step in steps]
@@ -197,7 +199,7 @@ def ranked(task: Task) -> Panel:
     return Panel(task.title, drawn, f"{task.title}, {task.legend.name}: {said}", ROW * len(rows))
 
 
-def _row(task: Task, axes: Axes, row: Standing, y: int) -> Iterator[Markup]:
+def _row(task: TaskResults, axes: Axes, row: RankedScore, y: int) -> Iterator[Markup]:
     """The line of a method or a baseline, centred at a height in px."""
     name, score, method = row
     if method:
@@ -219,14 +221,14 @@ def _row(task: Task, axes: Axes, row: Standing, y: int) -> Iterator[Markup]:
     yield svg.tag("rect", x=0, width="100%", y=y - ROW // 2, height=ROW, class_="hit", data_t=tip)
 
 
-def summary_table(tasks: Sequence[Task], shares: Mapping[str, float], seconds: Mapping[str, float]) -> Table:
+def summary_table(tasks: Sequence[TaskResults], shares: Mapping[str, float], seconds: Mapping[str, float]) -> Table:
     """Methods by how far they are below the best of their tasks, then baselines; `tasks` are those with scores."""
     of_task = ("mean", "95% interval", "sd") if most_seeds(tasks) > 1 else ("score", "95% interval")
     cells = [_columns(task) for task in tasks]
 
-    def row(name: str, method: str | None, absent: str) -> list[str | Cell]:
+    def row(name: str, method: str | None, absent: str) -> list[str | TableCell]:
         of_tasks = [task.get((name, method), [absent] * len(of_task))[: len(of_task)] for task in cells]
-        first: str | Cell = name if method is None else Cell(name, tasks[0].places[method])
+        first: str | TableCell = name if method is None else TableCell(name, tasks[0].places[method])
         trained = "" if method is None else _trained(shares.get(method))
         time = "" if method is None else figure_text(seconds.get(method), 0)
         return [first, trained, *chain(*of_tasks), time]
@@ -242,7 +244,7 @@ def summary_table(tasks: Sequence[Task], shares: Mapping[str, float], seconds: M
     return Table(header, rows, label="Methods and tasks", groups=groups, apart=len(baselines))
 
 
-def _behind(tasks: Sequence[Task], method: str) -> float:
+def _behind(tasks: Sequence[TaskResults], method: str) -> float:
     """How far a method is below the best, the mean over its tasks."""
     own = [task for task in tasks if method in task.methods]
     return fmean(task.sign * (task.score(task.methods[0]).value - task.score(method).value) for task in own)
@@ -255,20 +257,20 @@ def _trained(percent: float | None) -> str:
     return figure_text(percent, 1 if percent is None or percent >= 1 else 3)
 
 
-def _columns(task: Task) -> dict[tuple[str, str | None], list[str | Cell]]:
+def _columns(task: TaskResults) -> dict[tuple[str, str | None], list[str | TableCell]]:
     """Score, interval and standard deviation over seeds, by name and method (None for a baseline)."""
-    rows, found = _standings(task), dict[tuple[str, str | None], list[str | Cell]]()
+    rows, found = _ranked_scores(task), dict[tuple[str, str | None], list[str | TableCell]]()
     steps = _steps(rows)
     for name, score, method in rows:
         drawn = svg.strip(Axes((steps[0], steps[-1])), score.low, score.high, score.value)
         value, spread = score.text, ""
         if method is not None:
-            value = Cell(score.text + (" ≈" if task.is_tie(method) else ""), bold=task.is_best(method))
+            value = TableCell(score.text + (" ≈" if task.is_tie(method) else ""), bold=task.is_best(method))
             spread = figure_text(task.std(method), max(2, digits_of(task.legend)))
-        interval = Cell("", small=" – ".join(score.ends), strip=drawn, colour=_colour(task, method))
+        interval = TableCell("", small=" – ".join(score.ends), strip=drawn, colour=_colour(task, method))
         found[name, method] = [value, interval, spread]
     return found
 
 
-def _colour(task: Task, method: str | None) -> str:
+def _colour(task: TaskResults, method: str | None) -> str:
     return "mb" if method is None else svg.colour(task.places[method])

@@ -4,7 +4,7 @@ A row has a plot for each method, from the best to the worst, all on the same ax
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,7 +26,7 @@ from retrace.report.names import (
     shown,
     shown_factor,
 )
-from retrace.report.results import Curve, Task, curve_of, thinned
+from retrace.report.results import Curve, Score, TaskResults, curve_of, thinned
 from retrace.report.svg import Axes, Percent
 from retrace.statistics.scales import CURVES
 
@@ -43,6 +43,7 @@ TESTED = (
     "the weights that were kept."
 )
 MOST_TIPS, MOST_POINTS = 40, 60  # in a plot
+PRINTED = 6  # classes up to which every cell of a confusion matrix has its percentage
 GROUPS = {  # title, and how the examples are grouped
     "length": ("By length", "by words of the {text}, in groups of {sizes} {noun}"),
     "answer": ("Answerable or not", "where the passage has an answer, and where only “no answer” is right. "
@@ -53,7 +54,7 @@ GROUPS = {  # title, and how the examples are grouped
 SHORT = {"has an answer": "answer", "has none": "none", "not in the training data": "new"}  # beside a plot
 
 
-def task_section(task: Task, names: Sequence[str]) -> Section:
+def task_section(task: TaskResults, names: Sequence[str]) -> Section:
     """The section of a task; `names` are those of all tasks, and may include the task's test set."""
     split = "test" if task_and_part(task.name)[1] == "test" else "validation"
     note = f"{task.name}: {task.examples:,} {split} {task.noun}. Methods are ordered from best to worst."
@@ -62,7 +63,7 @@ def task_section(task: Task, names: Sequence[str]) -> Section:
     return Section(task.title, [note, chosen, *task_panels(task), *task_folds(task)])
 
 
-def task_panels(task: Task) -> list[Panels]:
+def task_panels(task: TaskResults) -> list[Panels]:
     """All rows of plots that the task's results allow."""
     if not task.methods:
         return []
@@ -79,7 +80,7 @@ def task_panels(task: Task) -> list[Panels]:
 
 
 def _row(
-    task: Task, name: str, title: str, note: str, draw: Draw, value: Callable[[str], str] = lambda _: "",
+    task: TaskResults, name: str, title: str, note: str, draw: Draw, value: Callable[[str], str] = lambda _: "",
     height: int = 104, form: Form = "small",
 ) -> Panels:  # fmt: skip
     """A plot for each method, with what `value` says beside its name."""
@@ -90,7 +91,7 @@ def _row(
     return Panels(f"{task.name}-{name}", title, note, panels, form)
 
 
-def learning(task: Task, key: str, title: str = "Learning curves") -> list[Panels]:
+def learning(task: TaskResults, key: str, title: str = "Learning curves") -> list[Panels]:
     """A figure by epoch, beside the best baseline where it is the headline; nothing if the task has no such curve."""
     figure, curves = (CURVES | task.details.legend).get(key), task.epochs(key)
     if figure is None or curves.empty:
@@ -121,7 +122,7 @@ def learning(task: Task, key: str, title: str = "Learning curves") -> list[Panel
     return [_row(task, key, title, note, draw, kept)]
 
 
-def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
+def confusion(task: TaskResults, found: Mapping[str, ClassBreakdown]) -> Panels:
     """The confusion matrices."""
     names = list(next(iter(found.values())).classes)  # the task's, which all methods share
     short, digits = _short(names), 1 if _has_several_seeds(task) else 0
@@ -129,25 +130,8 @@ def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
     def draw(method: str) -> Drawn:
         counts = np.array(found[method].confusion)
         shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
-        size, drawn = 100 / len(names), []
-        for (i, j), share in np.ndenumerate(shares):
-            if len(names) > 6 and not share:
-                continue  # a task may have 150 classes, and so 22,500 cells
-            count = figure_text(float(counts[i, j]), digits)
-            tip = f"true {names[i]}, predicted {names[j]}: {count} of {counts[i].sum():,.0f}"
-            box = {"x": Percent(j * size), "y": Percent(i * size), "width": Percent(size), "height": Percent(size)}
-            drawn.append(svg.tag("rect", **box, fill_opacity=f"{0.04 + 0.4 * share:.2f}", class_="cell", data_t=tip))
-            at = {"x": Percent((j + 0.5) * size), "y": Percent((i + 0.5) * size), "text_anchor": "middle"}
-            if len(names) <= 6:
-                drawn.append(svg.tag("text", f"{100 * share:.0f}", **at, dy=-1 if size >= 33 else 4, class_="ink"))
-            if size >= 33:
-                drawn.append(svg.tag("text", count, **at, dy=13))
-        for i, name in enumerate(names):
-            at = Percent((i + 0.5) * size)
-            drawn.append(svg.tag("text", short[name], x=-6, y=at, dy=4, text_anchor="end"))
-            if len(names) <= 4:
-                drawn.append(svg.tag("text", short[name], x=at, y="100%", dy=16, text_anchor="middle"))
-        if len(names) > 6:
+        drawn = [*_matrix(names, counts, shares, digits), *_class_labels([short[name] for name in names])]
+        if len(names) > PRINTED:
             return drawn, "; ".join(f"{name} {100 * shares[i, i]:.0f}% right" for i, name in enumerate(names))
         return drawn, "; ".join(
             f"true {names[i]}, predicted {names[j]}: {figure_text(float(counts[i, j]), digits)}"
@@ -161,13 +145,39 @@ def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
     return _row(task, "confusion", "Confusion", note, draw, height=max(96, 24 * len(names)))
 
 
+def _matrix(names: Sequence[str], counts: np.ndarray, shares: np.ndarray, digits: int) -> Iterator[Markup]:
+    """The cells of a confusion matrix, (C, C); of many classes only those that are not empty."""
+    size = 100 / len(names)
+    for (i, j), share in np.ndenumerate(shares):
+        if len(names) > PRINTED and not share:
+            continue  # a task may have 150 classes, and so 22,500 cells
+        count = figure_text(float(counts[i, j]), digits)
+        tip = f"true {names[i]}, predicted {names[j]}: {count} of {counts[i].sum():,.0f}"
+        box = {"x": Percent(j * size), "y": Percent(i * size), "width": Percent(size), "height": Percent(size)}
+        yield svg.tag("rect", **box, fill_opacity=f"{0.04 + 0.4 * share:.2f}", class_="cell", data_t=tip)
+        at = {"x": Percent((j + 0.5) * size), "y": Percent((i + 0.5) * size), "text_anchor": "middle"}
+        if len(names) <= PRINTED:
+            yield svg.tag("text", f"{100 * share:.0f}", **at, dy=-1 if size >= 33 else 4, class_="ink")
+        if size >= 33:
+            yield svg.tag("text", count, **at, dy=13)
+
+
+def _class_labels(labels: Sequence[str]) -> Iterator[Markup]:
+    """The classes beside the rows and, if they are few, below the columns."""
+    for i, label in enumerate(labels):
+        at = Percent((i + 0.5) * 100 / len(labels))
+        yield svg.tag("text", label, x=-6, y=at, dy=4, text_anchor="end")
+        if len(labels) <= 4:
+            yield svg.tag("text", label, x=at, y="100%", dy=16, text_anchor="middle")
+
+
 def _short(names: Sequence[str]) -> dict[str, str]:
     """Names of up to four characters for the axes; numbers where cut names would be alike."""
     cut = {name: name if len(name) <= 4 else f"{name[:3]}." for name in names}
     return cut if len(set(cut.values())) == len(names) else {name: str(i) for i, name in enumerate(names)}
 
 
-def calibration(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
+def calibration(task: TaskResults, found: Mapping[str, ClassBreakdown]) -> Panels:
     """Reliability diagrams: accuracy by confidence."""
     low = min([0.5, *(sure for breakdown in found.values() for sure in breakdown.reliability.get("confidence", ()))])
     axes = Axes((100 * low, 100), (0, 100))
@@ -198,7 +208,7 @@ def calibration(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
     return _row(task, "calibration", "Calibration", note, draw, error)
 
 
-def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]:
+def thresholds(task: TaskResults, found: Mapping[str, AnswerBreakdown]) -> list[Panels]:
     """The headline by the threshold for abstaining; none if a method never abstains."""
     columns = {method: breakdown.threshold_curve for method, breakdown in found.items()}
     if not all(task.headline in points for points in columns.values()):
@@ -232,7 +242,7 @@ def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]
     return [_row(task, "threshold", "When to answer", note, draw, lambda method: figure_text(best[method][1], 1))]
 
 
-def _best_point(task: Task, method: str, curve: Curve) -> tuple[float, float]:
+def _best_point(task: TaskResults, method: str, curve: Curve) -> tuple[float, float]:
     """The best threshold and its score: of one seed those under “Every score”, which may lie between the points."""
     details, name = task.details.methods[method], f"best_{task.headline}"
     if len(details.seeds) == 1 and name in details.figures:
@@ -241,14 +251,9 @@ def _best_point(task: Task, method: str, curve: Curve) -> tuple[float, float]:
     return max(curve, key=lambda point: point[1])
 
 
-def groups(task: Task, kind: str) -> list[Panels]:
+def groups(task: TaskResults, kind: str) -> list[Panels]:
     """The headline by groups of examples, with intervals; a single group is shown beside all examples."""
-    found = {
-        method: {name: (group.examples, task.score_of(group))
-                 for name, group in task.details.methods[method].groups.get(kind, {}).items()
-                 if group.examples < task.examples and task.headline in group.figures}
-        for method in task.methods
-    }  # fmt: skip
+    found = {method: _by_group(task, method, kind) for method in task.methods}
     names = list(dict.fromkeys(name for by_group in found.values() for name in by_group))
     if not names:
         return []
@@ -280,7 +285,16 @@ def groups(task: Task, kind: str) -> list[Panels]:
     return [_row(task, kind.replace(" ", "-"), title, note, draw, height=max(48, 18 * len(names)), form="list")]
 
 
-def _group_text(task: Task, kind: str, sizes: Mapping[str, int]) -> tuple[str, str]:
+def _by_group(task: TaskResults, method: str, kind: str) -> dict[str, tuple[int, Score]]:
+    """The number of examples and the score of each group that is not all examples and has a score."""
+    return {
+        name: (group.examples, task.score_of(group))
+        for name, group in task.details.methods[method].groups.get(kind, {}).items()
+        if group.examples < task.examples and task.headline in group.figures
+    }
+
+
+def _group_text(task: TaskResults, kind: str, sizes: Mapping[str, int]) -> tuple[str, str]:
     """The title and the note; `sizes` has the number of examples of each group."""
     title, what = GROUPS.get(kind, (f"By {kind}", f"by {kind}"))
     text = "passage" if task.kind == "question_answering" else "text"
@@ -288,7 +302,7 @@ def _group_text(task: Task, kind: str, sizes: Mapping[str, int]) -> tuple[str, s
     return title, f"{capital(task.legend.name)} {what}. Bars: 95% intervals."
 
 
-def losses(task: Task) -> list[Panels]:
+def losses(task: TaskResults) -> list[Panels]:
     """Training loss by update, and validation loss by epoch."""
     valid = task.epochs("validation_loss")
     if valid.empty:
@@ -332,16 +346,16 @@ def _figures(curve: Curve, digits: int) -> str:
     return ", ".join(figure_text(y, digits) for _, y in curve)
 
 
-def _by_epoch(task: Task, method: str, valid: Any) -> Curve:
+def _by_epoch(task: TaskResults, method: str, valid: Any) -> Curve:
     """The training loss of each update by epoch, the mean over seeds; `valid` has as many epochs."""
     losses = pd.DataFrame({seed: dict(curve) for (name, seed), curve in task.updates.items() if name == method})
     points, epochs = curve_of(losses.mean(axis=1).sort_index()), valid.dropna(how="all").index.max()
     return [(x * epochs / points[-1][0], y) for x, y in points]
 
 
-def _of_seeds(task: Task, text: str) -> str:
+def _of_seeds(task: TaskResults, text: str) -> str:
     return text if _has_several_seeds(task) else ""
 
 
-def _has_several_seeds(task: Task) -> bool:
+def _has_several_seeds(task: TaskResults) -> bool:
     return any(len(details.seeds) > 1 for details in task.details.methods.values())

@@ -32,7 +32,7 @@ _COLUMNS = {
 
 
 @dataclass(frozen=True)
-class Epoch:
+class PredictedEpoch:
     """Losses in nats, and predictions, after an epoch; epoch 0 is before training and has no training loss."""
 
     number: int
@@ -42,7 +42,7 @@ class Epoch:
     rows: pd.DataFrame  # a row for each example, with the columns of this kind of task
 
 
-def kept_epoch(epochs: Sequence[Epoch]) -> Epoch:
+def kept_epoch(epochs: Sequence[PredictedEpoch]) -> PredictedEpoch:
     """The epoch whose weights were kept."""
     (kept,) = (epoch for epoch in epochs if epoch.kept)
     return kept
@@ -72,16 +72,16 @@ def read_predictions(path: Path, kind: Kind) -> pd.DataFrame:
     return _checked(path, kind, table).to_pandas()
 
 
-def read_epochs(folder: Path, kind: Kind, part: str = "dev") -> list[Epoch]:
+def read_epochs(folder: Path, kind: Kind, part: str = "dev") -> list[PredictedEpoch]:
     """All epochs of a run, in order; of the part test, epoch 0 and the epoch that was kept.
 
     Raises InputError if the run is missing or its predictions are wrong.
     """
     predictions, losses, loss = _FILES[part]
-    rows = {number: of.drop(columns="epoch").reset_index(drop=True)
-            for number, of in read_predictions(folder / predictions, kind).groupby("epoch")}  # fmt: skip
+    rows = {number: found.drop(columns="epoch").reset_index(drop=True)
+            for number, found in read_predictions(folder / predictions, kind).groupby("epoch")}  # fmt: skip
     return [
-        Epoch(found["epoch"], found.get("training_loss"), found[loss], found["kept"], rows[found["epoch"]])
+        PredictedEpoch(found["epoch"], found.get("training_loss"), found[loss], found["kept"], rows[found["epoch"]])
         for found in read_json(folder / losses)
     ]
 

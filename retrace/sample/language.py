@@ -60,8 +60,8 @@ class Relation:
 
 
 RELATIONS = {
-    name: Relation(name, of["answer"], _FILE["like"][of["answer"]], tuple(of["nouns"].split()))
-    for name, of in _FILE["relations"].items()
+    name: Relation(name, entry["answer"], _FILE["like"][entry["answer"]], tuple(entry["nouns"].split()))
+    for name, entry in _FILE["relations"].items()
 }
 BY_KIND = {kind: [RELATIONS[name] for name in names.split()] for kind, names in _FILE["relations_of"].items()}
 

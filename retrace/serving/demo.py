@@ -41,7 +41,7 @@ HEADERS = {
 
 
 @dataclass(frozen=True)
-class Card:
+class AnswerCard:
     """A model's answer; `place` selects its method's colour and shape."""
 
     name: str
@@ -84,13 +84,13 @@ class Demo:
         allowed = f"style-src {source_hash(style)}; img-src data:; form-action 'self'"
         self.policy = f"default-src 'none'; {allowed}; base-uri 'none'; frame-ancestors 'none'"
 
-    def page(self, form: str | None = None, given: Mapping[str, str] | None = None) -> str:
+    def page(self, form: str | None = None, given: Mapping[str, str] = {}) -> str:
         """The page as HTML; if the fields of a `form` were `given`, with them and the models' answers.
 
         Raises InputError if a field is empty, or the models cannot read it.
         """
-        answers: Sequence[tuple[str, Sequence[Card]]] = ()
-        if form is not None and given is not None:
+        answers: Sequence[tuple[str, Sequence[AnswerCard]]] = ()
+        if form is not None:
             empty = [name for name, text in given.items() if not text.strip() and name != "pair"]
             if empty:
                 raise InputError(f"{empty[0]}: '' is not allowed; expected a text")
@@ -99,7 +99,7 @@ class Demo:
         values["masked"] = f"the {MASK} of the town" if self._words and self._words.is_masked else "the"
         return self._template.render(
             style=self._style, tasks=self.tasks, words=self._words, absent=self.absent, form=form, answers=answers,
-            values=values | dict(given or {}), longest=LONGEST, mask=MASK,
+            values=values | dict(given), longest=LONGEST, mask=MASK,
         )  # fmt: skip
 
     def _read_tasks(self, params: Mapping[str, Any]) -> dict[str, list[Answering]]:
@@ -120,28 +120,28 @@ class Demo:
                 found[form].append(Answering(title_of(task), predictors, example(grid.data_of(task)), tokens))
         return found
 
-    def _answered(self, form: str, given: Mapping[str, str]) -> list[tuple[str, list[Card]]]:
+    def _answered(self, form: str, given: Mapping[str, str]) -> list[tuple[str, list[AnswerCard]]]:
         """The cards of each task; tasks of two texts are left out if only one was given."""
         asked = [
             task for task in self.tasks[form] if form == "question" or not task.example["pair"] or given["pair"].strip()
         ]
         return [(task.title, [self._card(task, method, given) for method in task.predictors]) for task in asked]
 
-    def _card(self, task: Answering, method: str, given: Mapping[str, str]) -> Card:
+    def _card(self, task: Answering, method: str, given: Mapping[str, str]) -> AnswerCard:
         name, place, predictor = method_name(method), self._places[method], task.predictors[method]
         if "passage" in given:
             return _answer_card(name, place, predictor.answers([dict(given)])[0], given["passage"])
         row = {"text": given["text"], "pair": given["pair"] if task.example["pair"] else None}
         shares = zip(predictor.task.classes, predictor.probabilities([row])[0].tolist(), strict=True)
         best = sorted(shares, key=lambda share: -share[1])
-        return Card(name, place, best[0][0], shares=best[:CLASSES])
+        return AnswerCard(name, place, best[0][0], shares=best[:CLASSES])
 
-    def _filled(self, text: str) -> list[tuple[str, list[Card]]]:
+    def _filled(self, text: str) -> list[tuple[str, list[AnswerCard]]]:
         if self._words is None:
             raise InputError(f"the pretrained model is not here: {PRETRAINED}")
         found = self._words.suggestions(text)
         names = [f"Word {number}" for number in range(1, len(found) + 1)] if self._words.is_masked else ["Next"]
-        return [("", [Card(name, shares=shares) for name, shares in zip(names, found, strict=True)])]
+        return [("", [AnswerCard(name, shares=shares) for name, shares in zip(names, found, strict=True)])]
 
 
 def _text(folder: Path) -> dict[str, str]:
@@ -155,14 +155,14 @@ def _question(folder: Path) -> dict[str, str]:
     return {"passage": question.context, "question": question.text}
 
 
-def _answer_card(name: str, place: int, found: Mapping[str, Any], passage: str) -> Card:
+def _answer_card(name: str, place: int, found: Mapping[str, Any], passage: str) -> AnswerCard:
     gist = f"score {found['score']:.3f}" if found["score"] > LOWEST else "the passage has no token"
     if found["no_answer_score"] is not None:
         gist += f", no-answer score {found['no_answer_score']:.3f}"
     answer, start = found["answer"], found["start"]
     if answer is None or start is None:
-        return Card(name, place, answer or "no answer", gist)
-    return Card(name, place, answer, gist, passage=(passage[:start], answer, passage[start + len(answer) :]))
+        return AnswerCard(name, place, answer or "no answer", gist)
+    return AnswerCard(name, place, answer, gist, passage=(passage[:start], answer, passage[start + len(answer) :]))
 
 
 def listen(port: int) -> socket.socket:
@@ -193,7 +193,7 @@ def serve(demo: Demo, listener: socket.socket) -> None:
 
     async def page(request: web.Request) -> web.Response:
         form = request.match_info.get("form")
-        given = None if form is None else await _fields(request, FIELDS[form])
+        given = {} if form is None else await _fields(request, FIELDS[form])
         return web.Response(text=demo.page(form, given), content_type="text/html")
 
     async def add_headers(_: web.Request, response: web.StreamResponse) -> None:

@@ -80,14 +80,14 @@ def compare(methods: Mapping[str, Sequence[Scored]], legend: Legend) -> list[Com
     for figure in dict.fromkeys(name for seeds in methods.values() for name in seeds[0].drawn):
         having = [name for name, seeds in methods.items() if figure in seeds[0].drawn]
         pairs = {(one, two): difference(figure, methods[one], methods[two]) for one, two in combinations(having, 2)}
-        tests = [_test(figure, [*methods[one], *methods[two]], of) for (one, two), of in pairs.items()]
+        tests = [_test(figure, [*methods[one], *methods[two]], gap) for (one, two), gap in pairs.items()]
         corrected = holm([p for _, p in tests])
-        for (pair, of), (test, p), p_corrected in zip(pairs.items(), tests, corrected, strict=True):
-            verdict = _verdict(*pair, of, p_corrected < ALPHA, legend[figure].better)
-            kind = "models" if of.is_of_models else "methods"
+        for (pair, gap), (test, p), p_corrected in zip(pairs.items(), tests, corrected, strict=True):
+            verdict = _verdict(*pair, gap, p_corrected < ALPHA, legend[figure].better)
+            kind = "models" if gap.is_of_models else "methods"
             found.append(
-                Comparison(figure, *pair, kind, of.value, **of.interval, test=test, p=p, p_corrected=p_corrected,
-                           verdict=verdict, detectable=of.detectable(len(pairs)))
+                Comparison(figure, *pair, kind, gap.value, **gap.interval, test=test, p=p, p_corrected=p_corrected,
+                           verdict=verdict, detectable=gap.detectable(len(pairs)))
             )  # fmt: skip
     return found
 
@@ -161,8 +161,8 @@ def _least(figure: str, value: float, examples: int, first: Sequence[Scored], se
     classes = 0.0
     if all(figure in seed.by_class for seed in (*first, *second)):
         sides = [[seed.by_class[figure] for seed in side] for side in (first, second)]
-        parts = [np.mean([of.values / of.classes for of in side], axis=0) for side in sides]
-        fewest = np.min([of.examples for side in sides for of in side], axis=0)
+        parts = [np.mean([share.values / share.classes for share in side], axis=0) for side in sides]
+        fewest = np.min([share.examples for side in sides for share in side], axis=0)
         classes = math.sqrt(float(((parts[0] - parts[1]) ** 2 / fewest).sum()))
     return max(abs(value) / math.sqrt(examples), classes, one)
 

@@ -108,7 +108,7 @@ def mean_of(values: Mapping[str, np.ndarray], among: np.ndarray | None = None) -
     def figures(weights: np.ndarray) -> Figures:
         *sums, total = (weights @ columns).T
         with np.errstate(invalid="ignore"):
-            return {name: of / total for name, of in zip(values, sums, strict=True)}
+            return {name: column / total for name, column in zip(values, sums, strict=True)}
 
     return figures
 
@@ -179,7 +179,7 @@ def interval_of_examples(
     """
     low, high = ends
     if shares:
-        share, among = (float(np.mean(of)) for of in zip(*((s.value, s.among.sum()) for s in shares), strict=True))
+        share, among = np.mean([(seed.value, seed.among.sum()) for seed in shares], axis=0).tolist()
         found = wilson_interval(share, among)
     else:
         found = centred_interval(value, drawn, examples, ends)
@@ -227,14 +227,15 @@ def with_classes(value: float, interval: Interval, seeds: Sequence[ByClass], end
     Resamples hardly move such a class's figure. It adds Wilson's interval of its examples, by its weight in the mean;
     half-widths add in quadrature.
     """
-    values, weight = np.mean([of.values for of in seeds], axis=0), 1 / float(np.mean([of.classes for of in seeds]))
+    values = np.mean([seed.values for seed in seeds], axis=0)
+    weight = 1 / float(np.mean([seed.classes for seed in seeds]))
     below, above = [value - interval["low"]], [interval["high"] - value]
-    counts = np.mean([of.examples for of in seeds], axis=0)
-    for of, examples in zip(values.tolist(), counts.tolist(), strict=True):
-        if of in (0, 1):
-            found = wilson_interval(of, examples)
-            below.append(weight * (of - found["low"]))
-            above.append(weight * (found["high"] - of))
+    counts = np.mean([seed.examples for seed in seeds], axis=0)
+    for figure, examples in zip(values.tolist(), counts.tolist(), strict=True):
+        if figure in (0, 1):
+            found = wilson_interval(figure, examples)
+            below.append(weight * (figure - found["low"]))
+            above.append(weight * (found["high"] - figure))
     return clipped(value, {"low": value - math.hypot(*below), "high": value + math.hypot(*above)}, ends)
 
 

@@ -19,7 +19,6 @@ meteor_exact_stem.
 """
 
 import fnmatch
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -41,9 +40,17 @@ from retrace.perplexity.measures import PERPLEXITY_DETAILS, UNITS, PerplexityRep
 from retrace.report.results import read_curve
 from retrace.report.runs import read_runs
 from retrace.results.grid import Grid
-from retrace.statistics.intervals import Interval, clipped, student
+from retrace.statistics.intervals import Interval, with_seeds
 from retrace.statistics.scales import CURVES, MEASURES, SCALES, SHARES, Better, Figure, Legend, factor
-from retrace.study.published import PUBLISHED, ComparedCell, ComparedTable, Form, PublishedCell, PublishedStudy, Verdict
+from retrace.study.published import (
+    PUBLISHED,
+    ComparedCell,
+    ComparedTable,
+    NumberFormat,
+    PublishedCell,
+    PublishedStudy,
+    Verdict,
+)
 
 COUNTS = ("updates", "tokens", "parameters", "trained_parameters", "processes")  # the same on every machine
 NO_HEAD = "none"
@@ -205,8 +212,7 @@ def _mean(values: list[float], what: Figure) -> Reproduced:
     if len(values) > 1:
         std = stdev(values)
     if std:
-        reach = student(len(values) - 1) * std / math.sqrt(len(values))
-        interval = clipped(middle, {"low": middle - reach, "high": middle + reach}, SCALES[what.scale].ends)
+        interval = with_seeds({"low": middle, "high": middle}, values, SCALES[what.scale].ends)
     return Reproduced(middle, what.scale, std, interval, better=what.better)
 
 
@@ -292,7 +298,8 @@ def evidence(study: PublishedStudy, reports: Reports) -> list[dict[str, str]]:
         texts = {}
         for what, address in doubt.figures.items():
             shown = _find(address, reports, f"doubts[{place}]: {what}")
-            texts[what] = Form(SCALES[shown.scale].digits).text(shown.value, interval=shown.interval) if shown else ""
+            digits = SCALES[shown.scale].digits if shown else 0
+            texts[what] = NumberFormat(digits).text(shown.value, interval=shown.interval) if shown else ""
         found.append(texts)
     return found
 

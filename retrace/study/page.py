@@ -7,10 +7,10 @@ from typing import Any
 from retrace.core.paths import PRETRAINED, TEXT, checkpoint_facts, named_checkpoint
 from retrace.core.weights import parameters_by_module
 from retrace.evaluation.flags import figure_flags
-from retrace.report.blocks import NOTHING, Cell, Panels, Section, Table
+from retrace.report.blocks import NOTHING, Panels, Section, Table, TableCell
 from retrace.report.browser import predictions_section
 from retrace.report.pretraining import perplexity_by_epoch, pretraining_section
-from retrace.report.results import Task, read_curve, read_tasks
+from retrace.report.results import TaskResults, read_curve, read_tasks
 from retrace.report.runs import data_fold, models_folds, read_stages, settings_fold, time_fold
 from retrace.report.tasks import learning, task_section
 from retrace.results.grid import Grid
@@ -69,10 +69,10 @@ def _compared(table: ComparedTable) -> Table:
     columns = next(iter(table.rows.values()))
     header, rows = ["", *(f"{column}, {whose}" for column in columns for whose in ("published", "Retrace"))], []
     for heading, cells in table.rows.items():
-        row: list[str | Cell] = [heading]
+        row: list[str | TableCell] = [heading]
         for column, cell in cells.items():
             texts = {"published": cell.published_text, "reproduced": cell.reproduced_text}
-            row += [Cell(text, bold=(heading, column) in table.best.get(who, ())) for who, text in texts.items()]
+            row += [TableCell(text, bold=(heading, column) in table.best.get(who, ())) for who, text in texts.items()]
         rows.append(row)
     return Table(header, rows, label=table.title)
 
@@ -146,7 +146,7 @@ def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Repo
     yield Section("Data and runs", [time, data, *models_folds(models, reports.runs), settings_fold(params)])
 
 
-def further_curves(task: Task) -> Iterator[Panels]:
+def further_curves(task: TaskResults) -> Iterator[Panels]:
     """Curves that published reports plot, besides the headline's and the losses, which are in the task's section."""
     for key in PLOTTED:
         if key != task.headline:

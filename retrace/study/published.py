@@ -40,7 +40,7 @@ HALF = 0.5 + 1e-9  # of the last digit, with room for float error
 
 
 @dataclass(frozen=True)
-class Form:
+class NumberFormat:
     """How a figure is written."""
 
     digits: int  # after the point; those of the mantissa where there is a power of ten
@@ -80,7 +80,7 @@ class Printed:
     text: str
     value: float  # the first end of a range
     digits: int  # after the point; negative where it was rounded to tens or more
-    form: Form
+    form: NumberFormat
     std: float | None = None
     end: float | None = None  # the other end of a range
 
@@ -97,7 +97,7 @@ def printed(cell: float | str | None) -> Printed | None:
     text = cell.strip()
     if _TIMES.fullmatch(text):
         seconds = sum(int(count) * _SECONDS[unit] for count, unit in _TIME.findall(text))
-        return Printed(text, float(seconds), 0, Form(0, unit=" s"))
+        return Printed(text, float(seconds), 0, NumberFormat(0, unit=" s"))
     numbers = [_NUMBER.fullmatch(part) for part in _PARTS.split(text.replace("−", "-"))]
     if not all(numbers) or len(numbers) > 2:
         raise ValueError(f"{cell!r} is not allowed; expected a figure as it was printed, such as 0.50 or 77.41 ± 2.81")
@@ -120,7 +120,7 @@ def _read(text: str, number: re.Match[str]) -> Printed:
     exact = Decimal(mantissa).scaleb(exponent)
     behind_point = len(mantissa.partition(".")[2])
     digits = -int(exact.as_tuple().exponent)
-    form = Form(behind_point if power else max(0, digits), power, unit if unit == "%" else "")
+    form = NumberFormat(behind_point if power else max(0, digits), power, unit if unit == "%" else "")
     return Printed(text, float(exact), digits, form)
 
 
@@ -170,9 +170,9 @@ class PublishedCell:
         return HALF * 10.0**-self.digits
 
     @property
-    def form(self) -> Form:
+    def form(self) -> NumberFormat:
         """How Retrace's figure is written beside the published one."""
-        form = Form(0) if self.published is None else self.published.form
+        form = NumberFormat(0) if self.published is None else self.published.form
         return form if form.power else replace(form, digits=max(0, self.digits))
 
 

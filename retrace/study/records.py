@@ -23,7 +23,7 @@ from retrace.core.settings import Seed, build_file, require
 from retrace.evaluation.metrics import accuracy, squad_v2
 from retrace.evaluation.records import DETAILS, Details
 from retrace.perplexity.measures import PERPLEXITY_DETAILS, UNITS, PerplexityReport
-from retrace.report.blocks import NOTHING, Cell, Code, Table, figure_text
+from retrace.report.blocks import NOTHING, Code, Table, TableCell, figure_text
 from retrace.report.names import duration, p_text, shown_factor, with_unit
 from retrace.report.page import fill_markdown
 from retrace.results.grid import RUNS
@@ -280,7 +280,7 @@ def _runs_table(entries: Sequence[Entry], stood: Sequence[Mapping[str, Standing]
     header = ("run", "commit", "date", *map(_title, FIGURES))
     best = {name: place for place, figures in enumerate(stood, 1) for name, each in figures.items() if each.is_record}
     rows = [
-        (str(i), entry.commit[:7], entry.date, *(Cell(entry.text(name), bold=best[name] == i) for name in FIGURES))
+        (str(i), entry.commit[:7], entry.date, *(TableCell(entry.text(name), bold=best[name] == i) for name in FIGURES))
         for i, entry in enumerate(entries, 1)
     ]
     return Table(header, rows or [("no run was made yet", *[NOTHING] * (len(header) - 1))])

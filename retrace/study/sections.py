@@ -17,7 +17,7 @@ from transformers import PreTrainedConfig
 from retrace.core.errors import InputError
 from retrace.core.settings import build, require, require_one_of
 from retrace.estimates import memory
-from retrace.estimates.architectures import HEADS, Count, closed_form, count_parameters, find_preset, rows, sums
+from retrace.estimates.architectures import HEADS, Parameter, closed_form, count_parameters, find_preset, rows, sums
 from retrace.estimates.memory import Load, update_needs
 from retrace.models.heads import longest_input
 from retrace.report.blocks import NOTHING, Code, Fold, Section, Table, figure_text
@@ -137,7 +137,7 @@ def _tuned(entry: TunedEntry, params: Mapping[str, Any]) -> Section:
     return Section(f"Summary of {entry.title}", [Code(str(info), "text"), *notes, _sums(found), *printed])
 
 
-def _rows(counts: Sequence[Count], by: Literal["parameter", "module"]) -> Table | Fold:
+def _rows(counts: Sequence[Parameter], by: Literal["parameter", "module"]) -> Table | Fold:
     shown = 2 if all(count.is_trained for count in counts) else 3  # columns
     lines = [(name, f"{size:,}", f"{trained:,}")[:shown] for name, size, trained in rows(counts, by)]
     table = Table(("Modules", "Parameters", "Trained")[:shown], lines, label=f"Every {by}")
@@ -151,7 +151,7 @@ def _sums(sums: Mapping[str, int]) -> Table:
     return Table(("parameters", "count"), lines, label="Parameters")
 
 
-def _printed(entry: TunedEntry, counts: Sequence[Count]) -> list[Table]:
+def _printed(entry: TunedEntry, counts: Sequence[Parameter]) -> list[Table]:
     """The printed counts of parameters or modules beside the model's; no table without any."""
     lines = []
     for name, printed in entry.published.items():

@@ -88,9 +88,9 @@ class SubwordTokenizer(BaseTokenizer):
         pieces = [self._pieces(text) for text in texts]
         encoded = iter(self._tokenizer.encode_batch_fast(list(chain.from_iterable(pieces)), add_special_tokens=False))
         documents = []
-        for of in pieces:
+        for parts in pieces:
             ids = [begin, *next(encoded).ids]
-            for _ in of[1:]:
+            for _ in parts[1:]:
                 ids += [self.unknown, *next(encoded).ids]
             documents.append([*ids, end])
         return documents
@@ -323,9 +323,11 @@ class Vocabulary:
     @classmethod
     def of(cls, tokenizer: SubwordTokenizer) -> "Vocabulary":
         """The vocabulary of a tokenizer."""
-        of = tokenizer.special
-        ids: dict[str | None, int] = {token: token_id(tokenizer, token) for token in astuple(of) if token is not None}
-        return cls(tokenizer.size, ids[of.pad], ids.get(of.unknown), ids[of.begin], ids[of.end], ids.get(of.mask))
+        special = tokenizer.special
+        known = [token for token in astuple(special) if token is not None]
+        ids: dict[str | None, int] = {token: token_id(tokenizer, token) for token in known}
+        begin, end = ids[special.begin], ids[special.end]
+        return cls(tokenizer.size, ids[special.pad], ids.get(special.unknown), begin, end, ids.get(special.mask))
 
     @property
     def ids(self) -> dict[str, Any]:

@@ -91,7 +91,7 @@ class Run(Generic[Batch, Part]):
 
 
 @dataclass(frozen=True)
-class Share(Generic[Part]):
+class BatchShare(Generic[Part]):
     """This process's share of an update, on its device, and the size of the whole."""
 
     parts: list[tuple[Part, bool]]  # one for each forward pass, with whether it counts
@@ -176,7 +176,7 @@ class Training(Generic[Batch, Part]):
         self.at.evaluating += clock.lap()
         self.run.journal.append(measured)
 
-    def rest_of_epoch(self) -> Iterator[tuple[Share[Part], float, float]]:
+    def rest_of_epoch(self) -> Iterator[tuple[BatchShare[Part], float, float]]:
         """The remaining updates of the epoch, made as they are asked for, the first batch being drawn at once.
 
         Each is its share, summed loss and norm of the gradient. A resumed run first draws the epoch's earlier batches
@@ -192,8 +192,8 @@ class Training(Generic[Batch, Part]):
         return self._updates(first, shares)
 
     def _updates(
-        self, share: Share[Part] | None, shares: Iterator[Share[Part]]
-    ) -> Iterator[tuple[Share[Part], float, float]]:
+        self, share: BatchShare[Part] | None, shares: Iterator[BatchShare[Part]]
+    ) -> Iterator[tuple[BatchShare[Part], float, float]]:
         """Make updates with a share and those after it.
 
         The next batch is drawn while a GPU computes; then the host waits for it, the only time in an update.
@@ -221,7 +221,7 @@ class Training(Generic[Batch, Part]):
             at.seconds += clock.lap()
             share = following
 
-    def _update(self, share: Share[Part]) -> Tensor:
+    def _update(self, share: BatchShare[Part]) -> Tensor:
         """Make one update, or none if loss or gradient is not finite.
 
         Returns a tensor on the device, over all processes: the loss summed over the targets, nats; above 0 if a
@@ -296,17 +296,17 @@ class Clock:
         return self._last - last
 
 
-def _shares(run: Run[Batch, Part], epoch: int, done: int = 0) -> Iterator[Share[Part]]:
+def _shares(run: Run[Batch, Part], epoch: int, done: int = 0) -> Iterator[BatchShare[Part]]:
     """This process's shares of the epoch's batches; the first `done` are drawn but skipped, to advance generators."""
     for batch in islice(run.objective.batches(epoch), done, None):
         parts = [(run.objective.part(batch, rows, run.device), counts) for rows, counts in run.device.share(len(batch))]
-        share = Share(parts, *run.objective.sizes(batch))
+        share = BatchShare(parts, *run.objective.sizes(batch))
         if not share.targets:
             raise DivergedError(f"{run.title}: a batch of epoch {epoch} has no target; all its labels are ignored")
         yield share
 
 
-def _backward(run: Run[Batch, Part], model: nn.Module, share: Share[Part]) -> Tensor:
+def _backward(run: Run[Batch, Part], model: nn.Module, share: BatchShare[Part]) -> Tensor:
     """Compute the gradient of the mean loss over all targets; returns this process's summed loss, in float64.
 
     Gradients are averaged over processes after the last pass, so losses are divided by the mean number of targets per

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from retrace.core.settings import Positive, Section, require
 
-Share = Annotated[float, Field(ge=0, le=1)]
+Ratio = Annotated[float, Field(ge=0, le=1)]
 
 
 class OptimizerSettings(Section):
@@ -23,8 +23,8 @@ class OptimizerSettings(Section):
     weight_decay: float = Field(
         default=0.01, ge=0, description="decoupled; applied to all weights, including biases and norms"
     )
-    warmup_ratio: Share = Field(default=0.05, description="share of the steps in which the learning rate rises from 0")
-    decay_start: Share = Field(
+    warmup_ratio: Ratio = Field(default=0.05, description="share of the steps in which the learning rate rises from 0")
+    decay_start: Ratio = Field(
         default=0.5, description="share of the steps after which the learning rate falls linearly to 0"
     )
     max_grad_norm: Positive = Field(default=1.0, description="gradients are clipped to this norm")

@@ -45,8 +45,8 @@ def write_source(source: Source, settings: HubSettings) -> dict[str, Any]:
         _write_questions(questions_path(source.squad, part), open_split(questions, name, "hub.squad"), questions)
     split_questions(source.squad, questions)
     return {
-        name: {"repository": of.repository, "config": of.config, "licence": licence(of, f"hub.{name}")}
-        for name, of in (("text", settings.text), ("sst2", sentences), ("squad", questions))
+        name: {"repository": source.repository, "config": source.config, "licence": licence(source, f"hub.{name}")}
+        for name, source in (("text", settings.text), ("sst2", sentences), ("squad", questions))
     }
 
 
@@ -91,7 +91,7 @@ def _write_questions(path: Path, split: Table, settings: HubQuestions) -> None:
     articles = []
     for title, of_title in groupby(asked, key=lambda each: each[0]):
         passages = groupby(of_title, key=lambda each: each[1])
-        paragraphs = [{"context": context, "qas": [qa for _, _, qa in of]} for context, of in passages]
+        paragraphs = [{"context": context, "qas": [qa for _, _, qa in asked]} for context, asked in passages]
         articles.append({"title": title, "paragraphs": paragraphs})
     write_text(path, json.dumps({"version": "v2.0", "data": articles}, ensure_ascii=False, check_circular=False))
 

@@ -39,7 +39,8 @@ def read_hub_task(settings: HubTaskSettings, key: str) -> TaskData:
     if known is not None:
         kept = tuple(name for name in known if name not in settings.drop)
         settings = settings.model_copy(update={"classes": kept})
-        splits = {part: replace(of, records=_named(of.records, settings.label, known)) for part, of in splits.items()}
+        named = {part: _named(split.records, settings.label, known) for part, split in splits.items()}
+        splits = {part: replace(split, records=named[part]) for part, split in splits.items()}
     return parse_task(settings, key, splits)
 
 

@@ -122,11 +122,11 @@ def question_cases(draw: Random) -> Iterator[Case]:
     beside = {"dev.json": json.dumps(HELD_OUT).encode()}
     yield from cases_of("SQuAD", "train.json", _read_questions, faults, beside)
     for fault, change, said in (
-        ("white space", lambda p, q, a: a.update(text=f" {a['text']} ", answer_start=3), "1 answer of train begins or"),
-        ("empty text", lambda p, q, a: q.update(question=" "), "1 question of train has no text"),
-        ("empty text", lambda p, q, a: (p.update(context=""), q.update(answers=[])), "1 question of train is on an"),
+        ("white space", lambda p, q, a: a.update(text=f" {a['text']} ", answer_start=3), "answers with white space"),
+        ("empty text", lambda p, q, a: q.update(question=" "), "questions without text: 1"),
+        ("empty text", lambda p, q, a: (p.update(context=""), q.update(answers=[])), "questions on an empty passage"),
     ):
-        yield Case("SQuAD", fault, "train.json", written(change), _read_questions, count, said, beside)
+        yield Case("SQuAD", fault, "train.json", written(change), _read_questions, count, f"train: {said}", beside)
 
 
 def _read_questions(path: Path) -> tuple[int, list[str]]:

@@ -76,7 +76,7 @@ def resampled(outcome: Answered) -> Resampled:
 
     def figures(weights: np.ndarray) -> Figures:
         is_known = weights @ answerable > 0
-        together = {name: np.where(is_known, of, np.nan) for name, of in _figures(weights @ counts).items()}
+        together = {name: np.where(is_known, values, np.nan) for name, values in _figures(weights @ counts).items()}
         return together | sentences(weights)
 
     return figures

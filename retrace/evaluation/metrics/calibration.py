@@ -40,13 +40,16 @@ def reliability(outcomes: Sequence[Classified]) -> Columns:
     The points of a reliability diagram (Niculescu-Mizil and Caruana 2005). The number is per seed. All outcomes have
     probabilities.
     """
-    found = [_bins(of.probabilities, of.predicted) for of in outcomes if of.probabilities is not None]
+    having = [(outcome.probabilities, outcome.predicted) for outcome in outcomes]
+    found = [_bins(probabilities, predicted) for probabilities, predicted in having if probabilities is not None]
     bins, confidence = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    right = np.concatenate([np.equal(of.labels, of.predicted) for of in outcomes])
+    right = np.concatenate([np.equal(outcome.labels, outcome.predicted) for outcome in outcomes])
     counts = np.bincount(bins)
     sums = {"confidence": np.bincount(bins, confidence), "accuracy": np.bincount(bins, right)}
-    means = {name: of[counts > 0] / counts[counts > 0] for name, of in sums.items()}
-    return {name: of.tolist() for name, of in (means | {"examples": counts[counts > 0] / len(outcomes)}).items()}
+    filled = counts > 0
+    columns = {name: column[filled] / counts[filled] for name, column in sums.items()}
+    columns["examples"] = counts[filled] / len(outcomes)
+    return {name: column.tolist() for name, column in columns.items()}
 
 
 def _bins(probabilities: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -3,8 +3,8 @@
 Only questions that have an answer count; if several are right, the best match does. Words match if they are equal,
 have the same stem or, by WordNet, a meaning in common. WordNet is used if nltk finds it; without it the figure is
 called `meteor_exact_stem`. nltk looks up the stems of words, so it finds that auto and car have a meaning in common,
-but not that automobile and car do. Words are those of nltk's NLTKWordTokenizer, which
-needs no data; `word_tokenize` differs from it only in texts of several sentences. Fractions.
+but not that automobile and car do. Words are those of nltk's NLTKWordTokenizer, which needs no data; `word_tokenize`
+differs from it only in texts of several sentences. Fractions.
 """
 
 from functools import lru_cache, partial

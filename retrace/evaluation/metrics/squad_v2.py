@@ -64,7 +64,7 @@ def resampled(outcome: Answered) -> Resampled:
     unanswerable = (~outcome.answerable).astype(np.float64)
 
     def figures(weights: np.ndarray) -> Figures:
-        found = {prefix + name: value for prefix, of in means.items() for name, value in of(weights).items()}
+        found = {prefix + name: value for prefix, mean in means.items() for name, value in mean(weights).items()}
         abstaining, total, columns = weights @ unanswerable, weights.sum(axis=1), np.ascontiguousarray(weights.T)
         for name, gained in best.items():
             found[f"best_{name}"] = 100.0 * (abstaining + gained(columns)) / total
@@ -106,7 +106,7 @@ def threshold_curve(outcomes: Sequence[Answered]) -> Columns:
     Means over seeds. The thresholds are both ends, the default 0, and `POINTS` from the 1% to the 99% quantile of the
     first seed. Empty for models that never abstain.
     """
-    by_seed = [of.no_answer for of in outcomes if of.no_answer is not None]
+    by_seed = [outcome.no_answer for outcome in outcomes if outcome.no_answer is not None]
     if not by_seed:
         return {}
     every = np.concatenate(by_seed)
@@ -117,7 +117,8 @@ def threshold_curve(outcomes: Sequence[Answered]) -> Columns:
         answers, abstaining = no_answer[:, None] <= thresholds, ~outcome.answerable  # (N, thresholds), (N,)
         for name, column in _compared(outcome.golds, outcome.spans or ()).items():
             curves[name].append(100.0 * (abstaining.sum() + (column - abstaining) @ answers) / len(outcome))
-    return {"threshold": thresholds.tolist()} | {name: np.mean(of, axis=0).tolist() for name, of in curves.items()}
+    means = {name: np.mean(seeds, axis=0).tolist() for name, seeds in curves.items()}
+    return {"threshold": thresholds.tolist()} | means
 
 
 def _resampled_best(no_answer: np.ndarray, gains: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:

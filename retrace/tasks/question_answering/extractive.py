@@ -32,8 +32,8 @@ FILE = "question_match.safetensors"
 # would be almost over before they are used.
 EMPHASIS = 3.0
 LOWEST = float(np.finfo(np.float32).min)  # a score; finite, so that json holds it
-NONE, COMMON, MIDDLING, RARE, SAME_BEGINNING = range(5)
-KINDS = 5
+KINDS = 5  # of a match
+NONE, COMMON, MIDDLING, RARE, SAME_BEGINNING = range(KINDS)
 BEGINNING = 5  # letters
 COMMON_SHARE, RARE_SHARE = 1e-3, 1e-5  # of all words in the training passages
 

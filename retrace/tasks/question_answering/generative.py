@@ -18,7 +18,7 @@ from torch.distributed.fsdp import FSDPModule
 from torch.nn import functional
 from transformers import GenerationConfig, PreTrainedModel
 
-from retrace.compute.tensors import mask_of, padded, rounded_up
+from retrace.compute.tensors import IGNORED, mask_of, padded, rounded_up
 from retrace.core.errors import InputError
 from retrace.datasets.squad import Question, stripped
 from retrace.finetuning.task import Tensors
@@ -63,7 +63,6 @@ class Generator(LanguageModel):
 
 
 QUESTION, ANSWER = "Question:", "Answer:"
-IGNORED = -100  # the label of positions without a loss
 COUNTS = 4  # different numbers of labels per batch that a model is compiled for
 
 

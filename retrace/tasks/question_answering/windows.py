@@ -89,9 +89,11 @@ class QuestionAnswering(Task[Any]):
         The start is None if the answer is empty or not in the passage.
         """
         rows = []
-        for question, of in self.answers(examples, scores).items():
-            start, null = of.start if of.text else None, of.null_score if self.may_abstain else None
-            rows.append({"id": question, "text": of.text, "start": start, "score": of.score, "null_score": null})
+        for question, answer in self.answers(examples, scores).items():
+            start = answer.start if answer.text else None
+            null_score = answer.null_score if self.may_abstain else None
+            row = {"id": question, "text": answer.text, "start": start}
+            rows.append(row | {"score": answer.score, "null_score": null_score})
         return rows
 
 

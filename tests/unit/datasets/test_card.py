@@ -50,10 +50,10 @@ def test_a_test_split_is_counted_and_what_it_shares_and_what_is_odd(tmp_path: Pa
     assert card["findings"] == [
         "1 of 3 examples of test are in train too",
         "1 of 3 examples of test are in dev too",
-        "1 example of dev is quoted as in csv; the quotes are read as text",
+        "dev: examples quoted as in csv, whose quotes are read as text: 1",
     ]
     asked = _questions(tmp_path, train=["Who?"], dev=[" "])
-    assert asked["findings"] == ["1 of 1 passages of dev are in train too", "1 question of dev has no text"]
+    assert asked["findings"] == ["1 of 1 passages of dev are in train too", "dev: questions without text: 1"]
     assert set(asked["parts"]) == {"train", "dev"}
 
 

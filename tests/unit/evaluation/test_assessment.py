@@ -8,7 +8,7 @@ import pytest
 
 from retrace.datasets.examples import Example
 from retrace.datasets.squad import Answer, Question
-from retrace.evaluation.assessment import MethodRun, Task, assess
+from retrace.evaluation.assessment import AnyTask, MethodRun, assess
 from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.metrics.calibration import reliability
 from retrace.evaluation.metrics.squad_v2 import threshold_curve
@@ -16,7 +16,7 @@ from retrace.evaluation.outcomes import Answered, Classified, Scoring
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, MethodDetails, TaskDetails
 from retrace.evaluation.settings import MetricSettings
-from retrace.results.predictions import Epoch
+from retrace.results.predictions import PredictedEpoch
 from tests.campaigns.cases import memory, reset_memory
 
 CHOSEN: Any = {"classification": ("accuracy", "f1"), "question_answering": ("squad_v2",)}
@@ -43,7 +43,7 @@ def _answers(rows: Iterable[tuple[str, str, float, float]]) -> pd.DataFrame:
 def _run(*rows: pd.DataFrame, method: str = "full", seed: int = 1, losses: Losses = LOSSES) -> MethodRun:
     """The predictions of three epochs, or the same of each; the second is kept."""
     of_epoch = rows if len(rows) > 1 else rows * 3
-    epochs = [Epoch(n, *losses[n], n == 1, found) for n, found in enumerate(of_epoch)]
+    epochs = [PredictedEpoch(n, *losses[n], n == 1, found) for n, found in enumerate(of_epoch)]
     return MethodRun(method, seed, epochs)
 
 
@@ -57,7 +57,7 @@ def _assess(*trials: MethodRun, metrics: Sequence[str] = SETTINGS.classification
     return assess(TASK, Scoring(metrics), trials, SETTINGS)
 
 
-def _assess_one(task: Task, rows: pd.DataFrame, *metrics: str) -> TaskDetails:
+def _assess_one(task: AnyTask, rows: pd.DataFrame, *metrics: str) -> TaskDetails:
     return assess(task, Scoring(metrics), [_run(rows)], SETTINGS)
 
 

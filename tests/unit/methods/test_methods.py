@@ -9,6 +9,7 @@ from peft import PeftModel
 from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
+from retrace.compute.sharding import gather_weights
 from retrace.core.errors import InputError
 from retrace.finetuning.method import Adapted, has_frozen, load_trained, read_method, round_frozen, save_trained
 from retrace.methods import lora
@@ -70,7 +71,7 @@ def test_the_trained_part_is_loaded_back(tmp_path: Path, method: str, settings: 
     assert {name for name in weights if "lora_embedding" in name} <= moved
     assert has_frozen(model)
     assert not torch.equal(_answer(model), before)
-    save_trained(model, model.state_dict(), tmp_path)
+    save_trained(gather_weights(model, only_trained=True), tmp_path)
     again = _start(method, folder, **settings)
     load_trained(again, tmp_path)
     assert torch.equal(_answer(again), _answer(model))
@@ -123,7 +124,7 @@ def test_the_trained_part_of_a_language_model_is_loaded_back(tmp_path: Path, met
     for _ in range(5):
         _update(model, IDS, lr=3.0)
     assert torch.equal(model.get_parameter("model.embed_tokens.weight"), embeddings)
-    save_trained(model, model.state_dict(), tmp_path)
+    save_trained(gather_weights(model, only_trained=True), tmp_path)
     assert torch.equal(_written(again), before)
     load_trained(again, tmp_path)
     assert not torch.equal(_written(again), before)

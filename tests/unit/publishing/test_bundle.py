@@ -7,13 +7,14 @@ import pytest
 import torch
 from torch import nn
 
+from retrace.compute.sharding import gather_weights
 from retrace.core.errors import InputError
 from retrace.core.files import SUMS, write_json
 from retrace.finetuning.method import Method, has_frozen, save_trained
 from retrace.finetuning.settings import load_method
 from retrace.hub.pins import Pin
 from retrace.models.heads import Head
-from retrace.publishing.bundle import Address, Published, write_pretrained, write_tuned
+from retrace.publishing.bundle import Address, LoadingCode, write_pretrained, write_tuned
 from retrace.publishing.load import DESCRIPTION, Tuning, read_description, read_tuned
 from retrace.tasks.question_answering.extractive import KINDS, SpanModel
 from retrace.tasks.question_answering.generative import Generator
@@ -37,7 +38,7 @@ def _tuned(folder: Path, tuning: Tuning, pretrained: Path) -> tuple[nn.Module, P
             weight.data += 0.3 * torch.randn_like(weight)
     folder.mkdir(parents=True)
     if has_frozen(model):
-        save_trained(model, model.state_dict(), folder)
+        save_trained(gather_weights(model, only_trained=True), folder)
     else:
         model.save_pretrained(folder)
     copy_tokenizer(pretrained, folder)
@@ -65,7 +66,7 @@ def _tuning(method: str, head: Head, match: bool = False, **chosen: Any) -> Tuni
     return Tuning(Method(module, module.Settings(**chosen)), head, CLASSES if head == "classifier" else (), match)
 
 
-def _publish(folder: Path, tuning: Tuning, pretrained: Path, address: Any = None) -> tuple[Published, Any, Path]:
+def _publish(folder: Path, tuning: Tuning, pretrained: Path, address: Any = None) -> tuple[LoadingCode, Any, Path]:
     """How the model is loaded, the model itself and the folder that holds its files."""
     model, saved = _tuned(folder / "saved", tuning, pretrained)
     target = folder / "published"

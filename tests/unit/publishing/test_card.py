@@ -17,11 +17,10 @@ from retrace.evaluation.records import DETAILS, BaselineDetails, SeedDetails, Ta
 from retrace.hub.pins import Pin
 from retrace.perplexity.measures import PERPLEXITY_DETAILS as MEASURED
 from retrace.perplexity.measures import PerplexityReport
-from retrace.publishing.bundle import Address, Published
-from retrace.publishing.card import WORKS, Origin, Trained, hub_origin, model_card
+from retrace.publishing.bundle import Address, LoadingCode
+from retrace.publishing.card import WORKS, DataOrigin, Trained, hub_origin, model_card
 from retrace.publishing.load import read_tuning
-from retrace.report.blocks import Cell as TableCell
-from retrace.report.blocks import Table
+from retrace.report.blocks import Table, TableCell
 from retrace.results.grid import RUNS, Cell
 from retrace.statistics.scales import CURVES, Comparison, Figure, Shortfall
 from retrace.tasks.question_answering.settings import AnswerSettings
@@ -38,13 +37,13 @@ LEGEND = {"accuracy": Figure("fraction", "higher", "accuracy"), "matthews": Figu
 SCORES = TaskDetails(
     baselines={"majority": MAJORITY}, legend=LEGEND | CURVES, headlines=["accuracy"], methods={}, comparisons=[]
 )
-PUBLISHED = Published("transformers", "classifier", ("from a import b", "tokenizer = 1", "model = 2"))
+PUBLISHED = LoadingCode("transformers", "classifier", ("from a import b", "tokenizer = 1", "model = 2"))
 ADDRESS = Address("org/name")
 FULL, SQUAD = Cell("sst2", "full", 1), Cell("squad", "full", 1)
 FACTS: dict[str, Any] = {
     "cell": FULL, "family": "bert", "summary": "A model.", "started": {}, "is_random": False,
     "tokenizer_saw_more": True, "has_own_task": False, "flag_lines": [],
-    "origins": [Origin("text", "a sample"), Origin("sst2", "a sample", licence="Apache-2.0")],
+    "origins": [DataOrigin("text", "a sample"), DataOrigin("sst2", "a sample", licence="Apache-2.0")],
     "counts": Table(("data", "count"), [("sst2", "1,200")]),
     "training": lambda _: Table(("setting", "value"), [("lr", "0.001")]), "perplexity": None,
     "scored": [(SCORES, None, TRIAL)], "is_tested": False,
@@ -54,7 +53,7 @@ UNITS = {"perplexity_per_token": 6.5, "perplexity_per_word": 7.0, "bits_per_byte
 VALID = {"masked": UNITS, "unigram": UNITS | {"perplexity_per_token": 147.0}, "beats_unigram": True, "flags": {}}
 
 
-def _card(published: Published = PUBLISHED, address: Address = ADDRESS, **changes: Any) -> ModelCard:
+def _card(published: LoadingCode = PUBLISHED, address: Address = ADDRESS, **changes: Any) -> ModelCard:
     """The card of a model of which these facts are known, except for the changes."""
     facts = FACTS | changes
     model: Any = SimpleNamespace(**{"evaluated": next(iter(facts["origins"][-1:]), None)} | facts)
@@ -103,13 +102,13 @@ def test_data_of_the_hub_is_named_with_its_commit_licence_and_authors() -> None:
 
 def test_what_is_not_known_of_data_is_not_made_up() -> None:
     news = hub_origin("news", Pin("org/news", COMMIT), "default", "dev", None)
-    text = _card(origins=[Origin("text", "files of one's own"), news]).text
+    text = _card(origins=[DataOrigin("text", "files of one's own"), news]).text
     assert text.count("the licence is not known to Retrace.") == 2
     assert "text: files of one's own." in text
     assert not any(str(work["citation"]) in text for work in WORKS.values())
 
 
-def _limits(published: Published = PUBLISHED, **changes: Any) -> list[str]:
+def _limits(published: LoadingCode = PUBLISHED, **changes: Any) -> list[str]:
     text = _card(published, **changes).text
     return text[text.index("## Limits") : text.index("## Licence")].split("\n\n")[1:-1]
 
@@ -183,7 +182,7 @@ def test_what_training_started_from_is_named() -> None:
 def test_a_language_model_has_its_perplexity(use: str, pipeline: str) -> None:
     published = replace(PUBLISHED, use=use)
     report = PerplexityReport.from_json({"valid": VALID})
-    card = _card(published, cell=None, scored=[], perplexity=report, origins=[Origin("text", "s")])
+    card = _card(published, cell=None, scored=[], perplexity=report, origins=[DataOrigin("text", "s")])
     assert "| masked, fixed masks | valid | 6.50 | 7.00 | 0.500 |" in card.text
     found = _metadata(card)
     assert [of["value"] for of in found["model-index"][0]["results"][0]["metrics"]] == [6.5]

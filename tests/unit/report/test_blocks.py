@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from retrace.report.blocks import Cell, Code, Fold, Head, Section, Table, figure_text, signed
+from retrace.report.blocks import Code, Fold, Head, Section, Table, TableCell, figure_text, signed
 from retrace.report.names import count_text, p_text
 from retrace.report.page import as_html, as_markdown
 from retrace.report.svg import ticks
@@ -11,7 +11,7 @@ EVIL = "<script>alert('x')</script> | & *b*"
 
 
 def test_text_is_escaped() -> None:
-    sections = [Section(EVIL, [EVIL, Table((EVIL, "n"), [(EVIL, Cell(EVIL, small=EVIL))], label=EVIL)])]
+    sections = [Section(EVIL, [EVIL, Table((EVIL, "n"), [(EVIL, TableCell(EVIL, small=EVIL))], label=EVIL)])]
     page = as_html(EVIL, sections, Head([f"**bold** {EVIL}"], {EVIL: EVIL}))
     assert page.count("<script") == 1  # the page's own
     assert page.count("&lt;script&gt;") == 14
@@ -40,7 +40,9 @@ def test_ticks_are_round_and_hold_all_values() -> None:
 
 
 def test_columns_of_figures_are_aligned() -> None:
-    table = Table(("name", "n", "i"), [("a", "+1,234.50", "−0.9 ± 0.1 (0.7 – 1.1)"), ("b", "–", Cell("", small="1"))])
+    table = Table(
+        ("name", "n", "i"), [("a", "+1,234.50", "−0.9 ± 0.1 (0.7 – 1.1)"), ("b", "–", TableCell("", small="1"))]
+    )
     assert [table.is_numeric(column) for column in (0, 1, 2)] == [False, True, True]
     assert "| --- | ---: | ---: |" in as_markdown("T", [Section("S", [table])])
     assert not Table(("on",), [("2026-11-22",)]).is_numeric(0)

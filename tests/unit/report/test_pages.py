@@ -27,7 +27,7 @@ from retrace.report.flags import (
 )
 from retrace.report.page import as_html, as_markdown
 from retrace.report.pretraining import ABSENT, pretraining_section
-from retrace.report.results import Task, read_tasks
+from retrace.report.results import TaskResults, read_tasks
 from retrace.report.runs import data_fold, models_folds
 from retrace.report.tasks import confusion, task_panels, task_section, thresholds
 from retrace.statistics.scales import CURVES, Comparison, Figure, Flags, Shortfall
@@ -53,11 +53,11 @@ LOSSES = {"method": "full", "seed": "1", "training_loss": math.nan, "validation_
 CURVE = pd.DataFrame([{**LOSSES, "epoch": epoch, "updates": 10 * epoch} for epoch in (0, 1)])
 
 
-def _task(curve: pd.DataFrame | None = None, changes: Mapping[str, Any] | None = None, **of_method: Any) -> Task:
+def _task(curve: pd.DataFrame | None = None, changes: Mapping[str, Any] | None = None, **of_method: Any) -> TaskResults:
     """SST-2 by one method, with other values in the task's details or in the method's."""
     methods = {"methods": {"full": METHOD.model_copy(update=of_method)}}
     details = DETAILS.model_copy(update=methods | dict(changes or {}))
-    return Task("sst2", "classification", details, {"full": 0, "scratch": 1}, curve)
+    return TaskResults("sst2", "classification", details, {"full": 0, "scratch": 1}, curve)
 
 
 def _scores_page(changes: Mapping[str, Any] | None = None, **of_method: Any) -> str:
@@ -232,7 +232,7 @@ def test_the_best_threshold_is_marked_where_every_method_may_abstain() -> None:
     of = {"headlines": ["f1"], "legend": {"f1": Figure("percent", "higher", "F1"), **CURVES}, "comparisons": [],
           "baselines": {}, "methods": methods}  # fmt: skip
     details = Details.from_json({"squad": of}).tasks["squad"]
-    task = Task("squad", "question_answering", details, {"full": 0, "scratch": 1})
+    task = TaskResults("squad", "question_answering", details, {"full": 0, "scratch": 1})
     (row,) = thresholds(task, found)
     assert [(panel.value, panel.label) for panel in row.panels] == [
         ("71.3", "Full: at best 71.3 at threshold 3.0"),
@@ -269,7 +269,7 @@ def test_the_best_score_of_one_seed_is_the_same_in_the_plot_and_in_the_table(
     method = method_of(figures, {str(number): seed for number in range(seeds)}, {}, {})
     of = {"headlines": ["f1"], "legend": {"f1": Figure("percentage", "higher", "F1")}, "comparisons": [],
           "baselines": {}, "methods": {"full": method}}  # fmt: skip
-    task = Task("squad", "question_answering", Details.from_json({"squad": of}).tasks["squad"], {"full": 0})
+    task = TaskResults("squad", "question_answering", Details.from_json({"squad": of}).tasks["squad"], {"full": 0})
     (row,) = thresholds(task, {"full": found})
     assert row.panels[0].label == f"Full: {said}"
 
@@ -290,7 +290,7 @@ def test_the_threshold_above_which_nothing_is_answered_is_not_0(
     method = method_of(means, seeds, {}, {name: 0.7})
     legend = {name: Figure("score", "neither", "threshold"), "best_f1": Figure("percentage", "higher", "F1")}
     of = {"headlines": ["best_f1"], "legend": legend, "comparisons": [], "baselines": {}, "methods": {"full": method}}
-    task = Task("squad", "question_answering", Details.from_json({"squad": of}).tasks["squad"], {"full": 0})
+    task = TaskResults("squad", "question_answering", Details.from_json({"squad": of}).tasks["squad"], {"full": 0})
     assert f"| threshold |  | – | {said} |" in as_markdown("T", [task_section(task, ["squad"])])
 
 
@@ -408,7 +408,7 @@ ACCURACY = Figure("fraction", "higher", "accuracy")
 def _compared(
     means: Mapping[str, float], pairs: Sequence[tuple[str, str, float, str]] = (), seeds: int = 2, name: str = "sst2",
     baseline: float = 0.5, flags: Sequence[str] = (), figure: Figure = ACCURACY,
-) -> Task:  # fmt: skip
+) -> TaskResults:  # fmt: skip
     """Methods by their mean accuracy, with intervals of 0.02 to both sides; pairs have a difference and a verdict.
 
     So have the differences to baselines: TF-IDF with an accuracy of `baseline`, and a worse one. Every seed has
@@ -432,10 +432,10 @@ def _compared(
             for one, other, value, found in pairs
         ],
     }})  # fmt: skip
-    return Task(name, "classification", details.tasks[name], PLACES)
+    return TaskResults(name, "classification", details.tasks[name], PLACES)
 
 
-def _said(*tasks: Task, perplexity: PerplexityReport | None = None, **shares: float) -> list[str]:
+def _said(*tasks: TaskResults, perplexity: PerplexityReport | None = None, **shares: float) -> list[str]:
     return [sentence.replace("**", "") for sentence in summary.verdict(tasks, perplexity, shares)]
 
 

@@ -16,7 +16,7 @@ from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model
 from retrace.report.blocks import Section
 from retrace.report.browser import predictions_section
-from retrace.report.results import Task, judged, read_tasks
+from retrace.report.results import TaskResults, judged, read_tasks
 from retrace.report.tasks import task_section
 from retrace.results.predictions import LOSSES, PREDICTIONS, kept_epoch, read_drawn, read_epochs
 from retrace.tasks.classification import Classification
@@ -67,7 +67,7 @@ def run(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return read_json(evaluate.METRICS), read_json(evaluate.DETAILS)
 
 
-def sections_of() -> tuple[list[Section], list[Task]]:
+def sections_of() -> tuple[list[Section], list[TaskResults]]:
     """Those of the page, and the tasks that they are of."""
     tasks = read_tasks(Details.read(evaluate.DETAILS), read_params())
     return [task_section(task, [each.name for each in tasks]) for task in tasks], tasks

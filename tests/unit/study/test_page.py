@@ -11,7 +11,7 @@ from retrace.evaluation.classification import figures_of
 from retrace.report.blocks import Panels, Table
 from retrace.report.page import as_html, as_markdown, picture
 from retrace.report.pretraining import perplexity_by_epoch
-from retrace.report.results import Task
+from retrace.report.results import TaskResults
 from retrace.statistics.scales import Figure
 from retrace.study.page import compared_sections, further_curves, study_sections
 from retrace.study.published import ComparedTable, Doubt, PublishedStudy, PublishedTable, Row, StudyResult
@@ -89,7 +89,7 @@ def _rows(**changed: Any) -> dict[str, Panels]:
     figures = {"f1_macro": 0.25, "accuracy": 0.5}
     found = {name: SimpleNamespace(figures=figures, seeds={"1": None}) for name in ("bert", "lora")}
     details: Any = SimpleNamespace(legend=SCORES, headlines=["accuracy"], methods=found, baselines={}, comparisons=[])
-    task = Task("news", "classification", details, {"bert": 0, "lora": 1}, pd.DataFrame(rows).assign(**changed))
+    task = TaskResults("news", "classification", details, {"bert": 0, "lora": 1}, pd.DataFrame(rows).assign(**changed))
     return {row.name: row for row in further_curves(task)}
 
 

@@ -9,7 +9,7 @@ import pytest
 from retrace.core.errors import InputError
 from retrace.core.files import write_json
 from retrace.core.settings import build_file
-from retrace.study.published import Form, PublishedCell, PublishedStudy, printed
+from retrace.study.published import NumberFormat, PublishedCell, PublishedStudy, printed
 from tests.toy import ROOT
 
 ROWS: dict[str, Any] = {
@@ -130,12 +130,12 @@ def test_what_is_no_figure_is_named() -> None:
 
 
 def test_spread_and_interval_have_as_many_digits_and_a_true_minus_sign_but_0_has_none() -> None:
-    assert Form(1).text(80, 1.25, {"low": 78.25, "high": 82}) == "80.0 ± 1.2 (78.2 – 82.0)"
-    assert Form(1).text(-1234.5, None, {"low": -0.04, "high": -0.0}) == "−1,234.5 (0.0 – 0.0)"
-    assert Form(1).text(-1.2e-7) == "−1.2e-07"
+    assert NumberFormat(1).text(80, 1.25, {"low": 78.25, "high": 82}) == "80.0 ± 1.2 (78.2 – 82.0)"
+    assert NumberFormat(1).text(-1234.5, None, {"low": -0.04, "high": -0.0}) == "−1,234.5 (0.0 – 0.0)"
+    assert NumberFormat(1).text(-1.2e-7) == "−1.2e-07"
     # All of it with as many digits as the figure needs, else the interval would not contain it.
-    assert Form(2).text(0.001, 0.0001, {"low": 0.0005, "high": -0.0015}) == "0.001 ± 0.0001 (0.0005 – −0.0015)"
-    assert Form(2, " × 10").text(-0.0184) == "−1.84 × 10⁻²"
+    assert NumberFormat(2).text(0.001, 0.0001, {"low": 0.0005, "high": -0.0015}) == "0.001 ± 0.0001 (0.0005 – −0.0015)"
+    assert NumberFormat(2, " × 10").text(-0.0184) == "−1.84 × 10⁻²"
 
 
 def test_a_whole_number_is_rounded_unless_it_is_the_end_of_a_scale() -> None:
