@@ -1,5 +1,6 @@
 """`retrace predict` and `retrace demo`: ask trained models, in a terminal and on a page."""
 
+import codecs
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -57,8 +58,9 @@ def predict(
         raise InputError(f"nothing to predict: expected a {'question' if asks else 'text'}, or lines on standard input")
     found = predictor.answers(rows)
     if sys.stdout is None or not sys.stdout.isatty():
+        is_utf8 = codecs.lookup(getattr(sys.stdout, "encoding", None) or "utf-8").name == "utf-8"
         for row, answer in zip(rows, found, strict=True):
-            print(json.dumps(row | answer, ensure_ascii=False))
+            print(json.dumps(row | answer, ensure_ascii=not is_utf8))
         return
     asked = [row[keys[-1] if asks else keys[0]] for row in rows]
     header = ["question" if asks else "text", *found[0]]

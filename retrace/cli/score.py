@@ -175,7 +175,7 @@ def _off(found: np.ndarray) -> float:
 
 def _number(cell: Any) -> float:
     with suppress(TypeError, ValueError, OverflowError):
-        return float(cell)
+        return math.nan if isinstance(cell, bool | np.bool_) else float(cell)
     return math.nan
 
 

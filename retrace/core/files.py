@@ -27,7 +27,11 @@ _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # a surrogate, alone or in a p
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """Yield a path to write to, a file or a folder; it becomes `path` on success and is removed on failure."""
+    """Yield a path to write to, a file or a folder; it becomes `path` on success and is removed on failure.
+
+    Where `path` is a link, what it links to is replaced.
+    """
+    path = path.resolve() if path.is_symlink() else path
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary, former = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.former.partial")
     try:

@@ -211,6 +211,9 @@ def pretraining_needs(
 ) -> Needs:
     """The needs of pretraining on a device that gets `blocks` blocks a step."""
     scored = scored_of(config, recipe.block_size, recipe.mask_rate)
+    if recipe.intra_document_attention:  # which needs a mask for each block; any token id does
+        config = deepcopy(config)
+        config.document_start = 0
     load = Load(blocks, recipe.block_size, blocks * scored, bf16, attention)
     return update_needs(recipe_head(recipe), config, load, recipe.optimizer)
 

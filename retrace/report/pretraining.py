@@ -67,7 +67,7 @@ def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame
     along = (0, record.tokens / 2, record.tokens) if record.tokens else (0,)
     drawn = [svg.grid(axes, [(x, _tokens(x)) for x in along], up), svg.line(axes, train)]
     for y in unigram:
-        said = f"unigram {math.exp(y):,.0f}"
+        said = f"unigram {_perplexity(y)}"
         drawn += [svg.level(axes, y), svg.text(axes, axes.x[1], y, said, "end", dy=-6)]
     tips = [(x, f"{_tokens(x)}\ntraining loss {figure_text(y, 2)}, perplexity {_perplexity(y)}") for x, y in train]
     drawn += [*_dots(axes, valid), svg.tips(axes, tips)]

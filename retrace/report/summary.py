@@ -88,7 +88,7 @@ def _perplexity(report: PerplexityReport | None) -> str:
     if split.beats_unigram is False:  # None: one document does not tell
         beaten = f", which it does not beat{' significantly' if own < unigram else ''}"
     start = f"The language model’s perplexity is **{figure_text(own, 1)} per token**"
-    return f"{start}; a unigram model’s is {figure_text(unigram, 0)}{beaten}."
+    return f"{start}; a unigram model’s is {figure_text(unigram, 1)}{beaten}."
 
 
 def _baselines(tasks: Sequence[TaskResults]) -> str:
@@ -179,15 +179,16 @@ def _ranked_scores(task: TaskResults) -> list[RankedScore]:
     return [*methods, *(RankedScore(baseline_name(name), task.baseline(name), None) for name in task.baselines)]
 
 
-def _steps(rows: Sequence[RankedScore]) -> list[float]:
-    """Ticks that span all intervals."""
-    return svg.ticks(min(row.score.low for row in rows), max(row.score.high for row in rows), 5)
+def _steps(rows: Sequence[RankedScore], seeds: Sequence[float] = ()) -> list[float]:
+    """Ticks that span all intervals and the scores of seeds, as one of five may lie outside the mean's interval."""
+    lowest = min([*(row.score.low for row in rows), *seeds])
+    return svg.ticks(lowest, max([*(row.score.high for row in rows), *seeds]), 5)
 
 
 def ranked(task: TaskResults) -> Panel:
     """Methods and baselines from the best to the worst: a dot, its interval, and the seeds."""
     rows = sorted(_ranked_scores(task), key=lambda row: -task.sign * row.score.value)
-    steps = _steps(rows)
+    steps = _steps(rows, [value for method in task.methods for value in task.seeds(method)])
     axes = Axes((steps[0], steps[-1]))
     drawn = [svg.upright(axes, step, "axis") for step in steps]
     for i, row in enumerate(rows):

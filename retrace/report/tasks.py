@@ -219,7 +219,9 @@ def thresholds(task: TaskResults, found: Mapping[str, AnswerBreakdown]) -> list[
     best = {method: _best_point(task, method, curve) for method, curve in curves.items()}
     curves = {method: sorted({*curve, best[method]}) for method, curve in curves.items()}
     ends = np.quantile([x for curve in curves.values() for x, _ in curve], (0.05, 0.95))
-    low, high = min(-1.0, math.floor(ends[0])), max(1.0, math.ceil(ends[1]))
+    at_best = [best[method][0] for method, curve in curves.items() if best[method] != curve[0]]
+    low = min(-1.0, math.floor(min([ends[0], *at_best])))
+    high = max(1.0, math.ceil(max([ends[1], *at_best])))
     steps = svg.ticks(0, max(y for _, y in best.values()))
     axes = Axes((low, high), (steps[0], steps[-1]))
     across = [(v, figure_text(v, 0)) for v in (low, 0, high)]

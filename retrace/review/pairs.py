@@ -70,9 +70,9 @@ def why_not_comparable(split: str, measure: str, sides: Sequence[Revision]) -> s
     is_pseudo = measure == "pseudo"
     if _differ("bytes", split, sides, is_pseudo) or (not all(map(_documents, sides)) and have_other_data(TEXT, sides)):
         return "the passages differ" if is_pseudo else "the text differs"
-    rates = {flat(side.params).get("perplexity.mask_rate") for side in sides if side.params}
-    if measure == "masked" and len(rates) > 1:
-        return "perplexity.mask_rate differs"
+    key = {"masked": "perplexity.mask_rate", "causal": "perplexity.stride"}.get(measure)
+    if key and len({flat(side.params).get(key) for side in sides if side.params}) > 1:
+        return f"{key} differs"
     is_per_token_only = measure == "unigram" or any((split, measure) not in _documents(side) for side in sides)
     return "the tokenizer differs" if is_per_token_only and _have_other_tokens(split, sides) else ""
 

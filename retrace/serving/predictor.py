@@ -1,7 +1,9 @@
 """Models that are loaded once and asked many times: those of a task and method, and the pretrained one."""
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,14 +13,14 @@ from torch import nn
 
 from retrace.compute.device import open_device
 from retrace.core.errors import InputError
-from retrace.core.paths import PRETRAINED
-from retrace.core.settings import Precision, build
+from retrace.core.paths import LOCKFILES, PRETRAINED
+from retrace.core.settings import PARAMS, Precision, build, read_yaml, section
 from retrace.datasets.examples import Example
 from retrace.datasets.squad import Question
 from retrace.finetuning.method import read_method
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import Row, predict
-from retrace.models.heads import longest_input, read_config
+from retrace.models.heads import check_length, longest_input, read_config
 from retrace.models.language_model import read_language_model
 from retrace.publishing.load import read_tuned, read_tuning, require_weights
 from retrace.results.grid import WEIGHTS, Cell, Grid
@@ -34,10 +36,22 @@ SUGGESTIONS = 5
 _MASKS = re.compile(r"(?<!\s)\s*(?:\[MASK\]|_{3,})", re.IGNORECASE)
 
 
+def changed_settings(cell: Cell, params: Mapping[str, Any]) -> list[str]:
+    """The settings of a trained model that have other values now, by dvc.lock; none if it is not recorded there."""
+    if not LOCKFILES[0].is_file():
+        return []
+    for stage in (read_yaml(LOCKFILES[0]).get("stages") or {}).values():
+        if any(Path(out["path"]) == WEIGHTS / cell.path for out in stage.get("outs", ())):
+            trained = stage.get("params", {}).get(str(PARAMS), {})
+            return [key for key, value in trained.items() if value != section(params, key)]
+    return []
+
+
 class Predictor:
     """The models of a task and a method, one per seed, whose outputs are averaged.
 
-    Raises InputError if params.yaml does not list a cell, or its weights do not exist.
+    Raises InputError if params.yaml does not list a cell, its weights do not exist, or its task has longer inputs than
+    they accept. Settings that changed since are named on standard error, as some of them change the answers.
     """
 
     def __init__(self, task: str, method: str, seeds: Sequence[int], params: Mapping[str, Any]) -> None:
@@ -57,6 +71,10 @@ class Predictor:
         else:
             self.settings = settings = build(AnswerSettings, params, task)
             self.task = ANSWERING[settings.answers].read(folder, base, settings)
+        check_length(f"{task}.max_length", self.settings.max_length, base)
+        for cell in cells:
+            for key in changed_settings(cell, params):
+                print(f"note: {key} is not what {cell.title} was trained with; run dvc repro", file=sys.stderr)
         self._device = open_device(0, build(Precision, params, "precision"), lease=False)
         self._models: list[nn.Module] = []
         for folder in folders:

@@ -106,6 +106,8 @@ def printed(cell: float | str | None) -> Printed | None:
         raise ValueError(f"{cell!r} is not allowed; expected a figure of less than 1e308")
     if not rest:
         return first
+    if unit := rest[0].form.unit:  # as in 50-60%
+        first = replace(first, form=replace(first.form, unit=unit))
     if "±" in text:
         return replace(first, std=rest[0].value)
     if rest[0].digits != first.digits:

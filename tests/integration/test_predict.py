@@ -44,6 +44,12 @@ def test_a_text_on_the_command_line_is_no_json(finished: Project, monkeypatch: p
     assert json.loads(retrace("predict", "sst2", "{sic} a charming journey").out)["text"] == "{sic} a charming journey"
 
 
+def test_lines_are_json_whatever_the_terminals_encoding(finished: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    done = finished.run(sys.executable, "-m", "retrace.cli.main", "predict", "sst2", "a café \N{GRINNING FACE}")
+    assert json.loads(done.stdout)["text"] == "a café \N{GRINNING FACE}"
+
+
 def test_answers_are_those_of_the_stage_and_stand_where_they_say(finished: Project) -> None:
     questions = read_questions(questions_path(finished.folder / "data/question_answering/squad", "dev"))
     lines = [{"passage": question.context, "question": question.text} for question in questions]

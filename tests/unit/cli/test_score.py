@@ -144,6 +144,13 @@ def test_wrong_classes_are_one_line(given: str, said: str) -> None:
     assert _refusal(_classes(_column(1, 0), given)).startswith(f"error: {said}")
 
 
+def test_truth_values_are_no_probabilities() -> None:
+    Path("gold.tsv").write_text(_column(1, 0))
+    Path("given.jsonl").write_text('{"label": 1, "0": false, "1": true}\n{"label": 0, "0": 0.7, "1": 0.3}\n')
+    said = _refusal(retrace("score", "classification", "gold.tsv", "given.jsonl"))
+    assert said == "error: given.jsonl:1: expected probabilities in 0, 1; 0 has False\n"
+
+
 def test_a_class_that_never_occurs_keeps_its_probabilities() -> None:
     done = _classes(_column(*"aba"), "label,a,b,c,text\na,0.4,0.3,0.3,x\nb,0.25,0.45,0.3,x\nb,0.3,0.4,0.3,x\n")
     scores = _scores(done)

@@ -83,6 +83,23 @@ def test_a_folder_replaces_the_old_one_once_it_is_complete(tmp_path: Path) -> No
     assert [p.relative_to(tmp_path).as_posix() for p in sorted(tmp_path.rglob("*"))] == ["out", "out/b", "out/b/x"]
 
 
+def test_what_a_link_leads_to_is_replaced_and_the_link_stays(tmp_path: Path) -> None:
+    """Such as models/ on a larger disk."""
+    (tmp_path / "large").mkdir()
+    (tmp_path / "large/old").touch()
+    link, file = tmp_path / "models", tmp_path / "link.yaml"
+    link.symlink_to("large")
+    file.symlink_to("params.yaml")
+    for name in ("a", "b"):
+        with atomic_folder(link) as aside:
+            (aside / name).touch()
+        write_text(file, name)
+    assert _names(tmp_path) == ["large", "link.yaml", "models", "params.yaml"]
+    assert (_names(tmp_path / "large"), (tmp_path / "params.yaml").read_text()) == (["b"], "b")
+    assert link.is_symlink()
+    assert file.is_symlink()
+
+
 def test_a_writer_interrupted_while_it_replaces_a_folder_keeps_the_old_one(tmp_path: Path, monkeypatch) -> None:
     with atomic_folder(tmp_path / "out", summed=True) as folder:
         (folder / "x").write_text("old")

@@ -6,13 +6,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from retrace.core import guard
 from retrace.core.errors import STOPPING, InputError, Interrupted
 from retrace.core.files import SUMS, atomic_folder
-from retrace.core.guard import Holder, guarded, running, take
+from retrace.core.guard import LOCKS, Holder, guarded, running, take
+from retrace.core.paths import WORKSPACES
 from tests.commands import python
 from tests.toy import ROOT
 
@@ -154,3 +156,43 @@ def test_a_stage_ends_with_the_dvc_that_started_it(tmp_path: Path) -> None:
         dvc.kill()
         assert dvc.stderr.read().endswith("Interrupted: x: asked to stop; run it again\n")  # until the stage has ended
     assert running() == []
+
+
+def _digest(settings: dict[str, Any]) -> str:
+    with guarded("x", [Path("in")], settings) as digest:
+        return digest()
+
+
+def test_another_setting_input_or_module_gives_another_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By which checkpoints are found: a run must not go on from those of another."""
+    first = _digest({"lr": 1})
+    assert _digest({"lr": 1}) == first
+    Path("params.yaml").write_text("lr: 2\nother: 1\n")
+    assert _digest({"lr": 2}) != first
+    Path("params.yaml").write_text("lr: 1\nother: 1\n")
+    Path("in/a").write_text("b")
+    assert _digest({"lr": 1}) != first
+    Path("in/a").write_text("a")
+    edited = guard._code() | {"retrace/core/guard.py": "edited"}
+    monkeypatch.setattr(guard, "_code", lambda: edited)
+    assert _digest({"lr": 1}) != first
+
+
+def test_code_that_is_edited_while_a_stage_runs_fails_it(tmp_path: Path) -> None:
+    for folder in ("stages", "retrace"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    edit = "from pathlib import Path\nwith guarded('x', [], {}): Path(__file__).write_text('edited')"
+    (tmp_path / "stages/long.py").write_text(f"from retrace.core.guard import guarded\n{edit}")
+    done = subprocess.run(
+        [sys.executable, "-m", "stages.long"], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, check=False,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert "InputError: stages/long.py changed while x ran; run it again" in done.stderr
+
+
+def test_what_runs_in_the_workspace_of_a_study_is_running_here() -> None:
+    path = WORKSPACES / "two-cores" / LOCKS / "pretrain-0.lock"
+    lock = take(path)
+    assert lock is not None
+    with lock:
+        assert running() == [Holder(path, os.getpid(), socket.gethostname())]

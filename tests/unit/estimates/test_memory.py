@@ -49,6 +49,17 @@ def test_planned_operations_are_those_of_training(family: str) -> None:
     assert needs.flops == pytest.approx(counted, rel=0.01)  # causal: the last token of a block is not asked
 
 
+def test_attention_within_documents_needs_a_mask_for_each_block() -> None:
+    config = make_config("llama", MODEL, VOCABULARY)
+    recipe = PretrainSettings(epochs=1, batch_size=16, block_size=256, mask_rate=0.3, intra_document_attention=True)
+    without, within = (
+        pretraining_needs(config, each, 16, bf16=False, attention="sdpa").peak
+        for each in (recipe.model_copy(update={"intra_document_attention": False}), recipe)
+    )
+    assert within > without + 16 * 256 * 256
+    assert not hasattr(config, "document_start")
+
+
 def test_memory_grows_with_blocks_moments_and_processes() -> None:
     config = make_config("modernbert", MODEL, VOCABULARY)
     muon, more, both = _pretraining(config), _pretraining(config, blocks=4), _pretraining(config, optimizer=ADAMW)
@@ -71,6 +82,7 @@ def test_processes_that_share_a_model_hold_parts_of_it_and_whole_layers_for_a_mo
     before = replace(needs, besides=1690)
     assert before.memory(4, sharded=True) == (400 + 800) / 4 + 2 * 4 * 20 + 4 * 30 + 490, "no gradient yet"
     assert needs.memory(1, sharded=True) == 1700
+    assert needs.checkpoint == 400 + 800, "the weights, as large as their gradients, and their moments"
     found = _pretraining(make_config("bert", MODEL, VOCABULARY))
     inner = 4 * (32 * 32 + 32) + 2 * 32 * 64 + 64 + 32 + 4 * 32
     assert (found.layer, found.outside) == (inner, found.parameters - 2 * inner)
@@ -186,6 +198,20 @@ def test_what_the_backward_pass_keeps_counts() -> None:
         result.backward()
         del result
     assert live.now == 4 * 1000, "the gradient"
+
+
+def test_a_methods_formula_has_the_numbers_of_its_model() -> None:
+    needs = Needs(
+        parameters=110, trained=10, weights=440, flops=1.0, moments=80, peak=900, besides=900, layer=9, outside=9
+    )
+    one = RobertaConfig(num_hidden_layers=1, hidden_size=8, intermediate_size=1, num_attention_heads=1)
+    found = {name: memory.formula_memory(read_method({"methods": {"adapter": {"reduction": 4}}}, name), one, needs)
+             for name in ("full", "adapter", "lora")}  # fmt: skip
+    assert found == {
+        "full": (memory.FULL, memory.Memory(16 * 110, 34 * 8 + 8, 9)),
+        "adapter": (memory.ADAPTER, memory.Memory(4 * 100 + 16 * 10, 2 * (4 * 8 + 8 * 2), 0)),
+        "lora": None,
+    }
 
 
 def test_the_studys_formulas() -> None:

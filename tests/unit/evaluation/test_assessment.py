@@ -1,5 +1,6 @@
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,7 @@ def test_the_epoch_that_was_kept_is_scored() -> None:
     figures = _assess(_trial("full", 1, (30, 6, 0))).methods["full"]
     assert figures.seeds["1"].epoch == 1
     assert figures.seeds["1"].figures["accuracy"] == figures.figures["accuracy"] == 0.9
+    assert figures.seeds["1"].before["accuracy"] == 0.5
     assert (figures.std, figures.intervals_of) == ({}, "examples (one seed)")
 
 
@@ -111,6 +113,13 @@ def test_methods_are_compared_and_the_better_one_named_from_several_seeds() -> N
     found = _assess(*(_trial(method, seed, (30, of, 0)) for method in wrong for seed, of in enumerate(wrong[method])))
     (accuracy, *_) = found.comparisons
     assert (accuracy.first, accuracy.second, accuracy.of, accuracy.verdict) == ("full", "scratch", "methods", "full")
+    assert found.methods["full"].flags == {}
+
+
+def test_of_two_seeds_that_are_clearly_better_no_method_is_flagged() -> None:
+    """21 points ahead: Student's t of two degrees of freedom for two samples, where Welch's has one, and 32 points."""
+    wrong = {("full", 1): 6, ("full", 2): 9, ("scratch", 1): 20, ("scratch", 2): 20}
+    found = _assess(*(_trial(method, seed, (30, of, 0)) for (method, seed), of in wrong.items()))
     assert found.methods["full"].flags == {}
 
 
@@ -239,7 +248,8 @@ def test_lengths_classes_and_confusions() -> None:
     """Of 30 bad reviews one model calls 6 good, the other none."""
     seeds = [_run(_logits([*[1] * wrong, *LABELS[wrong:]]), seed=seed) for seed, wrong in ((1, 12), (2, 0))]
     details = _assess(*seeds).methods["full"]
-    assert sum(group.examples for group in details.groups["length"].values()) == 60
+    (group,) = details.groups["length"].values()
+    assert (group.examples, group.figures["accuracy"]) == (60, pytest.approx((0.9 + 1) / 2))
     assert isinstance(details.breakdown, ClassBreakdown)
     assert details.breakdown.confusion == [[27, 3], [0, 30]]
     bad = {"precision": 1.0, "recall": 0.9, "f1": (48 / 54 + 1) / 2, "examples": 30}
@@ -261,6 +271,7 @@ def test_questions_by_span_and_null_score() -> None:
     }
     curve = threshold_curve([outcome])
     assert task.breakdown([outcome]) == AnswerBreakdown(answered=1, answerable=1, questions=2, threshold_curve=curve)
+    assert task.breakdown([outcome, replace(outcome, answers=("", ""))]).answered == 0.5
     # The spans' scores are 1 above and 1 below that of no answer: with a threshold between, both are right.
     assert curve["f1"] == curve["exact_match"] == [50.0, *[100.0] * (len(curve["f1"]) - 2), 50.0]
     assert Scoring(("squad_v2",)).score(outcome)["best_f1"] == 100.0
@@ -277,6 +288,8 @@ def test_scores_by_threshold_go_from_always_abstaining_to_never() -> None:
     # None is answered, one, nine and all; five of those that are not are rightly refused.
     assert [found["f1"][place] for place in (0, 1, -2, -1)] == [50.0, 60.0, 50.0, 40.0]
     assert max(found["f1"]) == 90.0
+    wrong = replace(outcome, spans=("Bob",) * 10)
+    assert threshold_curve([outcome, wrong])["f1"][1] == (60.0 + 50.0) / 2
     assert threshold_curve([Answered(tuple(golds), tuple(spans))]) == {}
 
 

@@ -248,6 +248,9 @@ def test_the_best_threshold_is_marked_where_every_method_may_abstain() -> None:
     drawn = "".join(row.panels[0].drawn)
     assert ">38</text>" in drawn, "0 to 38: one threshold far away does not stretch the axis"
     assert "1,000,000" not in drawn
+    rising = {"threshold": [*steps[:40], 60.0], "f1": [*steps[:40], 60.0], "exact_match": [0.0] * 41}
+    (row,) = thresholds(task, {name: AnswerBreakdown(**counts, threshold_curve=rising) for name in found})
+    assert ">60</text>" in "".join(row.panels[0].drawn), "the axis reaches the best threshold"
 
 
 @pytest.mark.parametrize(
@@ -528,13 +531,13 @@ def test_one_seed_is_said_to_be_one() -> None:
 
 def test_the_perplexity_stands_beside_a_unigram_models() -> None:
     for own, beats, said in (
-        (6.17, True, "6.2 per token; a unigram model’s is 163."),
-        (170.0, False, "170.0 per token; a unigram model’s is 163, which it does not beat."),
-        (150.0, False, "150.0 per token; a unigram model’s is 163, which it does not beat significantly."),
-        (6.17, None, "6.2 per token; a unigram model’s is 163."),
+        (6.17, True, "6.2 per token; a unigram model’s is 163.4."),
+        (170.0, False, "170.0 per token; a unigram model’s is 163.4, which it does not beat."),
+        (150.0, False, "150.0 per token; a unigram model’s is 163.4, which it does not beat significantly."),
+        (6.17, None, "6.2 per token; a unigram model’s is 163.4."),
         (None, None, "not defined on this text."),
     ):
-        masked, unigram = (UNITS | {"perplexity_per_token": value} for value in (own, 163.0))
+        masked, unigram = (UNITS | {"perplexity_per_token": value} for value in (own, 163.4))
         valid = {"masked": masked, "unigram": unigram, "beats_unigram": beats, "flags": {}}
         report = PerplexityReport.from_json({"valid": valid})
         assert _said(perplexity=report) == [f"The language model’s perplexity is {said}"]
@@ -555,6 +558,15 @@ def test_a_score_stands_clear_of_a_dot_at_the_end_of_the_axis_and_within_the_mar
     assert radius + 4 < int(shift) - widest
     (right,) = re.findall(r"plot\.rank \{ padding: 0 (\d+)px", (Path(page.__file__).parent / "page.css").read_text())
     assert int(shift) < int(right) == page.MARGINS["rank"][1]
+
+
+def test_a_seed_outside_the_interval_of_the_mean_lies_on_the_axis() -> None:
+    """As one of five may that failed: Student's interval reaches 1.24 standard deviations, a seed up to 1.79."""
+    task = _compared({"full": 0.9}, seeds=5)
+    task.details.methods["full"].seeds["0"].figures["accuracy"] = 0.08
+    drawn = svg.joined(summary.ranked(task).drawn)
+    ticks = re.findall(r'<line x1="([\d.]+)%"[^>]*class="seed"', drawn)
+    assert [float(tick) for tick in ticks] == [8.0, 90.0, 90.0, 90.0, 90.0], "on an axis from 0 to 100"
 
 
 @pytest.mark.parametrize(("lora", "listed"), [(0.95, ["LoRA", "Full", "Scratch"]), (0.88, ["Full", "LoRA", "Scratch"])])

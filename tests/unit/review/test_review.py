@@ -194,15 +194,18 @@ def _predict(*wrong: int, examples: int = 200) -> None:
     for seed, count in enumerate(wrong, 1):
         said = [1 - i % 2 if i >= examples - count else i % 2 for i in range(examples)]
         rows = [
-            {"epoch": 1, "id": i, "label": i % 2, "logit_0": 1.0 - x, "logit_1": float(x)} for i, x in enumerate(said)
-        ]
+            {"epoch": epoch, "id": i, "label": i % 2, "logit_0": 1.0 - x, "logit_1": float(x)}
+            for epoch, of in ((1, said), (2, [0] * examples)) for i, x in enumerate(of)
+        ]  # fmt: skip
         _write_run(Path(f"predictions/sst2/full/{seed}"), "classification", rows)
 
 
 def _write_run(folder: Path, kind: Kind, rows: list[dict[str, Any]]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_predictions(folder / PREDICTIONS, kind, rows)
-    write_json(folder / LOSSES, [{"epoch": 1, "training_loss": 0.5, "validation_loss": 0.5, "kept": True}])
+    epochs = sorted({row["epoch"] for row in rows})  # of which the first was kept
+    losses = [{"epoch": of, "training_loss": 0.5, "validation_loss": 0.5, "kept": of == 1} for of in epochs]
+    write_json(folder / LOSSES, losses)
 
 
 def test_of_one_seed_a_clear_difference_has_to_be_more_than_the_tolerance_too(repository: Repository) -> None:
@@ -234,6 +237,16 @@ def test_the_same_seeds_are_paired(repository: Repository) -> None:
     said, found = _found()
     assert [(change.counts, change.why) for change in found.changes] == [(False, "not compared: the examples differ")]
     assert said == "not compared: 1 of 11 figures differ, and none of these can be compared"
+
+
+def test_seeds_that_differ_are_not_paired(repository: Repository) -> None:
+    repository.set("finetune.seeds", [1, 2])
+    _predict(40, 40)
+    repository.commit()
+    repository.set("finetune.seeds", [2, 1])
+    _predict(32, 32)
+    repository.write(_metrics(full=0.84))
+    assert [change.why for change in _found()[1].changes] == ["within the tolerance of 5 points"]
 
 
 def test_without_predictions_data_that_differs_by_the_lock_file_is_not_compared(repository: Repository) -> None:
@@ -297,12 +310,12 @@ def test_answers_to_questions_are_paired(repository: Repository) -> None:
     assert {change.place.figure: change.interval["low"] for change in found.changes} == dict.fromkeys(figures, lowest)
 
 
-def _lose(nats: list[float], tokens: int = 20, size: int = 80) -> dict[str, Any]:
+def _lose(nats: list[float], tokens: int = 20, size: int = 80, kind: str = "masked") -> dict[str, Any]:
     """Losses of a language model: nats per token by document, each of as many tokens and bytes."""
     losses, count = np.array(nats), np.full(len(nats), float(tokens))
     one = Losses(float(losses.mean()), losses * tokens, count), Sizes(count, count / 2, np.full(len(nats), float(size)))
-    write_documents({"valid": {"masked": one}})
-    return {"valid": {"masked": float(np.exp(losses.mean())), "unigram": 8.0 * tokens}}
+    write_documents({"valid": {kind: one}})
+    return {"valid": {kind: float(np.exp(losses.mean())), "unigram": 8.0 * tokens}}
 
 
 def test_perplexities_are_paired_by_document(repository: Repository) -> None:
@@ -316,6 +329,21 @@ def test_perplexities_are_paired_by_document(repository: Repository) -> None:
     reach = 1.96 * now * 0.2 * (0.25 / 100) ** 0.5
     assert change.interval == pytest.approx({"low": now - 6 - reach, "high": now - 6 + reach}, abs=0.01)
     assert "one seed, 95% interval −0.68 to −0.46 over documents" in change.why
+
+
+def test_perplexities_of_one_document_have_no_interval(repository: Repository) -> None:
+    repository.commit(perplexity=_lose([1.8]))
+    repository.write(perplexity=_lose([1.7]))
+    (change,) = _found()[1].changes
+    assert (change.interval, change.why) == (None, "within the tolerance of 10%")
+
+
+def test_a_difference_on_three_documents_is_as_unsure_as_students_t_says(repository: Repository) -> None:
+    """By the normal distribution 0.2 ± 0.14 nats, by Student's of two degrees of freedom ± 0.37."""
+    repository.commit(perplexity=_lose([2.0] * 3))
+    repository.write(perplexity=_lose([1.95, 1.8, 1.65]))
+    (change,) = _found()[1].changes
+    assert change.interval["low"] < 0 < change.interval["high"]
 
 
 def test_two_pretrained_models_are_said_to_be_one_of_each(repository: Repository) -> None:
@@ -375,6 +403,14 @@ def test_perplexities_of_different_things_are_not_compared(repository: Repositor
         assert said.startswith("not compared: ")
         assert [(change.counts, change.why) for change in found.changes] == [(False, f"not compared: {why}")]
         assert [change.direction for change in found.changes] == ["other"]
+
+
+def test_perplexities_of_a_causal_model_with_another_stride_are_not_compared(repository: Repository) -> None:
+    """With a longer stride fewer tokens are read before each, so the same model has a higher perplexity."""
+    repository.commit(perplexity=_lose([1.8] * 100, kind="causal"))
+    repository.set("perplexity.stride", 32)
+    repository.write(perplexity=_lose([2.4] * 100, kind="causal"))
+    assert [change.why for change in _found()[1].changes] == ["not compared: perplexity.stride differs"]
 
 
 def test_what_only_one_has_is_named_and_no_flag_is_resolved_by_it(repository: Repository) -> None:

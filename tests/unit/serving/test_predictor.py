@@ -70,6 +70,19 @@ def test_an_ensemble_averages_the_probabilities_of_all_seeds(here: Path, monkeyp
     assert len(set(alone)) == 3
     assert positive() == alone[0]
     assert positive("--ensemble") == pytest.approx(sum(alone) / 3, abs=2e-6)
+    outs = [{"path": "models/sst2/full/1"}]
+    recorded = {"precision": "fp32", "sst2": settings, "methods.full": {}}
+    lock = {"stages": {"finetune": {"params": {"params.yaml": recorded}, "outs": outs}}}
+    Path("dvc.lock").write_text(json.dumps(lock))  # which is YAML too
+    assert retrace("predict", "sst2", "the ale was charming").err == ""
+    project.set("sst2", {**settings, "batch_size": 3})
+    said = "note: sst2 is not what sst2 full 1 was trained with; run dvc repro\n"
+    assert retrace("predict", "sst2", "the ale was charming").err == said
+    project.set("sst2", {**settings, "max_length": 1000})
+    longest = "expected at most the longest input of models/pretrained"
+    said = f"error: params.yaml: sst2.max_length: 1000 is not allowed; {longest}"
+    assert refused("predict", "sst2", "the ale was charming").startswith(said)
+    project.set("sst2", settings)
     Path("models/pretrained").rename("models/elsewhere")
     done = retrace("predict", "sst2", "the ale was charming")
     assert (done.code, done.out) == (2, "")

@@ -119,6 +119,7 @@ def test_an_unknown_address_lists_the_choices() -> None:
         "score.sst2.entire.accuracy": "'entire' not found; expected one of full, lora, two",
         "score.sst2.two.f1": "'f1' not found; expected one of accuracy, validation_loss, meteor_x",
         "score.sst2.two.rouge*": "'rouge*' not found; expected one of accuracy",
+        "score.sst2.two.*": "'*' not found; expected one of accuracy",  # which of the three is not said
         "epoch.sst2.two.first.accuracy": "'first' not found; expected one of 0, 1",
         "epoch.sst2.two.0.training_loss": "'training_loss' not found; expected one of validation_loss, accuracy",
         "epoch.sst2.two.1.seed": "'seed' not found; expected one of training_loss, validation_loss, accuracy",
@@ -179,8 +180,8 @@ def test_verdicts() -> None:
           "0.83-0.85": "within", "0.62-0.65": "outside, one seed"}),
         ("percent", "score.sst2.full.accuracy", {"80.0": "exact", "75.0": "within", "74.99": "outside, one seed"}),
         ("fraction", "score.sst2.two.accuracy",  # 0.804 is not 0.8000; 0.9 may be 0.86
-         {"0.80": "exact", "0.8000": "within", "0.9": "within", "0.90": "beyond", "0.62-0.65": "beyond",
-          "0": "beyond", "1": "beyond"}),  # written without digits, both are meant exactly
+         {"0.80": "exact", "0.8000": "within", "0.9": "within", "0.7": "within", "0.90": "beyond",
+          "0.62-0.65": "beyond", "0": "beyond", "1": "beyond"}),  # written without digits, both are meant exactly
         ("percent", "score.sst2.two.accuracy",  # the ends belong to the interval
          {"76.1 ± 2.0": "within", "75.0": "within", "74.99": "beyond"}),
         ("perplexity", "perplexity.valid.masked.perplexity_per_token", {"12": "outside, one seed"}),
@@ -202,6 +203,8 @@ def test_a_cell_is_on_the_tables_scale() -> None:
         "verdict": "within", "scale": "percent", "printed": "76.12 ± 2.0", "shown": "80.00 (75.00 – 86.00)",
         "published": 76.12, "reproduced": 80.0, "published_std": 2.0, "interval": {"low": 75.0, "high": 86.0},
     }  # fmt: skip
+    several = _cell("percent", "80.4", "score.sst2.two.accuracy")
+    assert (several.shown, several.std) == ("80.4 ± 1.0 (75.0 – 86.0)", 1.0)
     where = r"^published\.yaml: tables: t: r: c: score\.sst2\.full\."
     with pytest.raises(InputError, match=f"{where}accuracy: scale: 'score' is not allowed; it is on the scale fract"):
         _cell("score", "0.8")

@@ -117,6 +117,13 @@ def test_a_text_has_a_spread_or_two_ends() -> None:
         assert [found.text, found.value, found.std, found.end, found.digits] == [cell, *expected]
 
 
+@pytest.mark.parametrize("cell", ["50%-60%", "50-60%", "1.2 ± 0.1%", "1.2% ± 0.1%"])
+def test_a_percent_sign_behind_either_number_is_the_unit(cell: str) -> None:
+    found = printed(cell)
+    assert found is not None
+    assert found.form.unit == "%"
+
+
 def test_what_is_no_figure_is_named() -> None:
     for said, texts in {
         "a figure as it was printed, such as 0.50 or 77":

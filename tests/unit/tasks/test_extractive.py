@@ -37,8 +37,9 @@ def _marked(window: Window) -> str:
 @settings(max_examples=60)
 def test_the_answer_is_marked_in_windows_that_hold_it(max_length: int, stride: int, answer: str) -> None:
     for window in window_questions("squad", TOKENIZER, [_question(answer)], max_length, stride):
-        assert _marked(window) == (answer if window.start else "")
-        assert answer or not window.end
+        spans, at = window.spans[window.passage], CONTEXT.index(answer)
+        holds = spans[0, 0] <= at and at + len(answer) <= spans[-1, 1]
+        assert _marked(window) == (answer if holds else "")
 
 
 @pytest.mark.parametrize(
@@ -199,6 +200,17 @@ def _task(folder: Path, asked: dict[str, str], max_length: int, context: str = C
     return ExtractiveTask(source, TOKENIZER, reading)
 
 
+def test_training_draws_a_short_window_a_question_and_held_out_questions_have_all(tmp_path: Path) -> None:
+    source = tiny_questions(tmp_path, CONTEXT, {"who?": "Ada Lund", "when?": "1601"})
+    reading = tiny_answers(24, doc_stride=8, train_length=20)
+    train, dev = (ExtractiveTask(source, TOKENIZER, reading).examples(part) for part in ("train", "dev"))
+    assert [(window.question.id, len(window.ids)) for window in train] == [("who?", 20), ("when?", 20)]
+    seen = {text: {tuple(span) for window in dev if window.question.id == text for span in window.spans.tolist()}
+            for text in ("who?", "when?")}  # fmt: skip
+    whole = {*TOKENIZER.encode(CONTEXT, add_special_tokens=False).offsets, (0, 0)}
+    assert seen == {"who?": whole, "when?": whole}
+
+
 @pytest.mark.parametrize("unanswerable", [True, False])
 def test_only_a_model_trained_on_unanswerable_questions_may_abstain(tmp_path: Path, unanswerable: bool) -> None:
     asked = {"who?": "Ada Lund"} | ({"when?": ""} if unanswerable else {})
@@ -208,6 +220,27 @@ def test_only_a_model_trained_on_unanswerable_questions_may_abstain(tmp_path: Pa
     assert [row["id"] for row in rows] == list(asked)
     assert len(examples) > len(rows)
     assert (rows[0]["null_score"] is not None) == unanswerable
+
+
+def test_no_answer_has_more_tokens_than_the_settings_allow(tmp_path: Path) -> None:
+    reading = tiny_answers(120, max_answer_length=2)
+    task = ExtractiveTask(tiny_questions(tmp_path, CONTEXT, {"who?": "Ada Lund"}), TOKENIZER, reading)
+    (window,) = task.examples("dev")
+    scores = np.zeros((len(window.ids), 2))
+    scores[window.passage.start, 0] = scores[window.passage.stop - 1, 1] = 5.0  # from the first to the last
+    (row,) = task.rows([window], [scores])
+    assert 0 < len(TOKENIZER.encode(row["text"], add_special_tokens=False).ids) <= 2
+
+
+def test_the_answer_is_the_best_of_all_windows_which_are_a_stride_apart(tmp_path: Path) -> None:
+    task = _task(tmp_path, {"which river?": "Thorndel"}, 24)
+    windows, tokens = task.examples("dev"), TOKENIZER.encode(CONTEXT, add_special_tokens=False).offsets
+    firsts = [tokens.index(tuple(window.spans[window.passage.start].tolist())) for window in windows]
+    assert firsts == [8 * number for number in range(len(windows))]
+    scores, last = [np.zeros((len(window.ids), 2)) for window in windows], windows[-1]
+    scores[-1][last.start, 0] = scores[-1][last.end, 1] = 5.0
+    (row,) = task.rows(windows, scores)
+    assert (row["text"], row["score"]) == ("Thorndel", 10.0)
 
 
 def test_an_answer_that_occurs_twice_starts_where_the_model_says(tmp_path: Path) -> None:

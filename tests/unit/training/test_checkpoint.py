@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import sys
+import threading
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from retrace.core.errors import DivergedError, InputError, Interrupted
 from retrace.models.heads import make_config
 from retrace.models.language_model import make_language_model
 from retrace.objectives.language_modelling import masked_batches, mean_loss
+from retrace.training import checkpoint
 from retrace.training.checkpoint import Checkpointer, Position
 from retrace.training.loop import Epoch, Run, Training, train
 from retrace.training.optimizer import make_optimizers
@@ -137,6 +139,15 @@ def test_a_damaged_checkpoint_is_noticed_and_the_previous_one_used(tmp_path: Pat
     resumed = _run()
     assert _same(resumed, whole)
     assert resumed.said[:2] == [f"test  the checkpoint of step 5 is damaged: {file}", "test  resuming after step 4"]
+
+
+def test_damaged_checkpoints_of_later_updates_do_not_push_out_new_ones(tmp_path: Path) -> None:
+    _cut_off(5)
+    for path in _saved(tmp_path):
+        (path / "state.safetensors").write_bytes(b"cut")
+    _cut_off(2)
+    assert [int(path.name) for path in _saved(tmp_path)] == [1, 2]
+    assert "test  resuming after step 2" in _run().said
 
 
 def test_a_checkpoint_of_other_hardware_is_reported_and_used_only_if_asked_for(tmp_path: Path, monkeypatch) -> None:
@@ -265,6 +276,26 @@ def test_no_checkpoint_is_written_before_it_is_due(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("RETRACE_SAVE_SECONDS", "3600")
     _cut_off(5)
     assert not _saved(tmp_path)
+
+
+def test_a_checkpoint_is_due_so_long_after_the_last_one_and_once_that_is_written(monkeypatch) -> None:
+    now, written = [0.0], threading.Event()
+    monkeypatch.setenv("RETRACE_SAVE_SECONDS", "100")
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(Checkpointer, "_write", lambda *given: written.wait(60))
+    checkpointer = Checkpointer("test", "", tiny_device())
+
+    def due(at: float) -> bool:
+        now[0] = at
+        return checkpointer.due()
+
+    assert [due(99.0), due(100.0)] == [False, True]
+    checkpointer.save(torch.nn.Linear(1, 1), [], Position(step=1), [], {})
+    assert [due(199.0), due(200.0)] == [False, False], "it is being written"
+    written.set()
+    checkpointer.wait()
+    assert [due(199.0), due(200.0)] == [False, True]
+    checkpointer.close()
 
 
 @pytest.mark.parametrize("value", ["soon", "-1", "nan"])

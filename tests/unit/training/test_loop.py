@@ -66,6 +66,14 @@ def test_after_resuming_nothing_counts_until_the_earlier_batches_are_drawn_again
     assert training.at.waited == 0
 
 
+def test_a_model_has_dropout_in_updates_and_none_in_evaluations(tmp_path: Path) -> None:
+    run, modes = make_run("bert", "classifier", tmp_path, "lean", tiny_device()), cast(list[tuple[str, bool]], [])
+    loss = run.objective.loss
+    run.objective.loss = lambda model, part: modes.append(("update", model.training)) or loss(model, part)
+    train(run, lambda epoch, meter: modes.append(("evaluation", run.model.training)))
+    assert set(modes) == {("update", True), ("evaluation", False)}
+
+
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
 def test_no_optimizer_sees_a_gradient_above_the_largest_norm(tmp_path: Path, kind: Literal["muon", "adamw"]) -> None:
     settings = OptimizerSettings(kind=kind, max_grad_norm=0.001)
@@ -206,6 +214,24 @@ def test_a_loss_that_rises_far_stops_the_run(losses: list[float], spike: float |
     run = Run("test", torch.nn.Linear(1, 1), Scripted(losses), tiny_device(), settings, 0.01, 2)
     with pytest.raises(InputError, match=found) if found else nullcontext():
         train(run, lambda epoch, meter: None)
+
+
+def test_the_rate_follows_the_schedule_of_the_whole_run_which_ends_with_its_epochs() -> None:
+    """A quarter of warm-up, and a fall from the half on; of eight updates, though more were allowed."""
+    settings, rates = OptimizerSettings(kind="adamw", warmup_ratio=0.25, decay_start=0.5), list[float]()
+    model = torch.nn.Linear(1, 1)
+    run = Run("test", model, Scripted([1.0] * 8), tiny_device(), settings, 0.1, 2, most_updates=1000)
+    training = Training(run, model)
+    for training.at.epoch in (0, 1):
+        rates += [training.optimizers[0].param_groups[0]["lr"] for _ in training.rest_of_epoch()]
+    assert rates == pytest.approx([0.0, 0.05, 0.1, 0.1, 0.1, 0.075, 0.05, 0.025])
+
+
+def test_the_curve_by_update_ends_with_the_last_one() -> None:
+    """Of 251 updates every second is a point."""
+    settings, losses = OptimizerSettings(kind="adamw"), [1.0] * 252
+    run = Run("test", torch.nn.Linear(1, 1), Scripted(losses), tiny_device(), settings, 0.01, 2, most_updates=251)
+    assert [step for step, _ in train(run, lambda epoch, meter: None).points] == [*range(2, 251, 2), 251]
 
 
 def test_without_epochs_the_weights_are_only_evaluated() -> None:
