@@ -45,8 +45,8 @@ def write_source(source: Source, settings: HubSettings) -> dict[str, Any]:
         _write_questions(questions_path(source.squad, part), open_split(questions, name, "hub.squad"), questions)
     split_questions(source.squad, questions)
     return {
-        name: {"repository": source.repository, "config": source.config, "licence": licence(source, f"hub.{name}")}
-        for name, source in (("text", settings.text), ("sst2", sentences), ("squad", questions))
+        name: {"repository": dataset.repository, "config": dataset.config, "licence": licence(dataset, f"hub.{name}")}
+        for name, dataset in (("text", settings.text), ("sst2", sentences), ("squad", questions))
     }
 
 
