@@ -61,7 +61,7 @@ class Planned:
 
     @property
     def is_done(self) -> bool:
-        """Whether what is there takes as much as what the run saves: it takes no more, even if it is replaced."""
+        """Whether weights as large as those that the run saves are there; whether of its settings is not looked at."""
         return self.there >= self.saved
 
     @property
@@ -85,7 +85,9 @@ def require_room(params: Mapping[str, Any]) -> Iterator[str]:
     disk, free = _disk(runs), shutil.disk_usage(".").free
     largest = max(runs, key=lambda run: run.peak)
     available, whole, place = _memory()
-    yield f"needs: about {size(disk)} of disk for models and states; {size(free)} is free"
+    done = sum(run.is_done for run in runs)
+    besides = f", besides {done} of {len(runs)} runs whose weights are here" if done else ""
+    yield f"needs: about {size(disk)} of disk for models and states{besides}; {size(free)} is free"
     yield (
         f"needs: about {size(largest.peak)} of memory for the tensors of {largest.name} on one device; "
         f"{size(available)} of {size(whole)} is free {place}"

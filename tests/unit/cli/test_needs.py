@@ -80,6 +80,7 @@ def test_disk_is_of_the_runs_that_are_left(machine) -> None:
     for missing in (1, 0):  # of a smaller model, and of this one
         Path("models/pretrained/model.safetensors").write_bytes(bytes(pretrain.saved - missing))
         assert _planned(needs.PRETRAINING)[0].is_done == (not missing)
+    assert "for models and states, besides 1 of 5 runs whose weights are here; 1.0 GiB is free" in retrace("needs").out
 
 
 def test_a_checkpoint_that_is_pretrained_on_is_fetched_first(machine) -> None:
