@@ -27,6 +27,7 @@ RETRYABLE = (408, 429, 500, 502, 503, 504)  # status codes after which the same 
 BROKEN = (httpx.TimeoutException, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
 WAITS = (0.5, 1.0, 2.0)  # seconds between tries of one request; huggingface_hub retries downloads only
 LONGEST_WAIT = 60.0  # seconds, even if the hub asks for a longer wait
+NO_ADDRESS = "HF_ENDPOINT, or a proxy, is not an address"  # what the error says of it may quote a password
 
 
 class RetryingClient(httpx.Client):
@@ -121,9 +122,9 @@ def _message(error: BaseException) -> str:
         case httpx.RequestError():
             return f"{hub} cannot be reached ({type(error).__name__}); HF_ENDPOINT names another hub"
         case ValueError() if str(error).startswith(("Port ", "Invalid port", "Invalid IPv6")):  # of an address
-            return "HF_ENDPOINT, or a proxy, is not an address"  # the error may quote a password
+            return NO_ADDRESS
         case httpx.InvalidURL():
-            return f"{hub} cannot be reached through this proxy: {first_line(error)}"
+            return NO_ADDRESS
     return ""
 
 

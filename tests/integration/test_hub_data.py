@@ -152,9 +152,11 @@ def test_missing_private_and_gated_repositories(user: Project, hub: LocalHub) ->
     assert holding(user.folder, READ_TOKEN) == []
 
 
-def test_a_token_of_the_machine_is_not_sent(user: Project, hub: LocalHub, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stream", [None, 7])
+def test_a_token_of_the_machine_is_not_sent(user: Project, hub: LocalHub, tmp_path: Path, stream: int | None) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home/token").write_text(READ_TOKEN)
+    user.set("hub.classification.reviews.stream", stream)
     _fetch(user)
     assert not any(seen.token for seen in hub.requests)
 
@@ -172,7 +174,7 @@ def test_without_network_the_line_says_so(user: Project) -> None:
     assert "cannot be reached (ConnectError)" in _fetch(user.with_variables(HF_ENDPOINT="http://127.0.0.1:9"), code=2)
     assert "Using SOCKS proxy, but" in _fetch(user.with_variables(ALL_PROXY="socks5://127.0.0.1:9"), code=2)
     odd = user.with_variables(HTTPS_PROXY="::", HTTP_PROXY="::")
-    assert "cannot be reached through this proxy: Invalid port" in _fetch(odd, code=2)
+    assert "HF_ENDPOINT, or a proxy, is not an address" in _fetch(odd, code=2)
 
 
 @pytest.mark.parametrize(

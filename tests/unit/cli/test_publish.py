@@ -1,11 +1,20 @@
 import subprocess
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from huggingface_hub import ModelCard
 
 from retrace.cli import publish
+from retrace.core.errors import InputError
+from retrace.core.files import read_json
+from retrace.evaluation.records import SeedDetails, TaskDetails
+from retrace.hub.pins import Pin
+from retrace.publishing.bundle import Address
+from retrace.statistics.scales import Figure
 from tests.commands import refused, retrace
 from tests.toy import ROOT, copy_settings
 
@@ -32,6 +41,40 @@ def test_a_model_is_refused_for_what_its_flag_says(monkeypatch: pytest.MonkeyPat
     line = "worse than tf-idf: accuracy 73.3, tf-idf 100.0"
     flagged: Any = SimpleNamespace(name="news full 1", learned_nothing={"not_above_tfidf": ""}, flag_lines=[line])
     assert publish._doubts(flagged) == {"unlearned": f"news full 1 is flagged: {line}"}
+
+
+@pytest.mark.parametrize(("is_tested", "split"), [(True, "test"), (False, "validation")])
+def test_the_figures_beside_a_card_name_their_split_and_flags(here: Path, is_tested: bool, split: str) -> None:
+    trial = SeedDetails(epoch=2, figures={"accuracy": 0.875}, intervals={}, before={})
+    legend = {"accuracy": Figure("fraction", "higher", "accuracy")}
+    task = TaskDetails(headlines=["accuracy"], legend=legend, baselines={}, methods={}, comparisons=[])
+    facts = {"name": "news full 1", "scored": [(task, None, trial)], "perplexity": None, "is_tested": is_tested}
+    trained: Any = SimpleNamespace(**facts, flags={"off_scale": "x"})
+    publish._write_card(here, trained, ModelCard("---\n---\ntext"), "c" * 40)
+    found = read_json(here / "metrics.json")
+    assert (found["model"], found["commit"], found["split"]) == ("news full 1", "c" * 40, split)
+    assert (found["figures"], found["epoch"], found["flags"]) == ({"accuracy": 0.875}, 2, {"off_scale": "x"})
+    assert found["legend"]["accuracy"]["scale"] == "fraction"
+
+
+@pytest.mark.usefixtures("here")
+def test_an_adapter_is_only_sent_for_a_base_with_the_weights_that_it_was_trained_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Path("model.safetensors").write_bytes(b"ours")
+    trained: Any = SimpleNamespace(base=Path(), name="sst2 lora 1")
+    address = Address("org/name", None, Pin("org/base", "a" * 40))
+    upload = Mock(return_value=(Pin("org/name", "b" * 40), True))
+    monkeypatch.setattr(publish, "upload", upload)
+    for stored in (sha256(b"theirs").hexdigest(), None):  # others, or none
+        monkeypatch.setattr(publish, "stored_digest", Mock(return_value=stored))
+        with pytest.raises(
+            InputError, match=r"^--base: org/base@a{40} has other weights than \.; publish these first$"
+        ):
+            publish._send(Path(), trained, address, False, "c" * 40)
+    upload.assert_not_called()
+    monkeypatch.setattr(publish, "stored_digest", Mock(return_value=sha256(b"ours").hexdigest()))
+    assert publish._send(Path(), trained, address, False, "c" * 40) == f"published as org/name@{'b' * 40}"
 
 
 def test_a_folder_without_a_model_or_a_commit_is_one_line(here: Path) -> None:

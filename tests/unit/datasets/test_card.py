@@ -5,6 +5,7 @@ from retrace.core.files import write_json, write_text
 from retrace.core.paths import questions_path
 from retrace.datasets.card import examples_card, questions_card, text_card
 from retrace.datasets.examples import Example, TaskData
+from retrace.datasets.splits import INSIDE_FIRST
 from retrace.datasets.text import text_path
 
 PASSAGE, ANSWER = "Ada Lund founded the guild in Thorndel.", {"text": "Ada Lund", "answer_start": 0}
@@ -87,3 +88,32 @@ def test_a_word_with_several_marks_for_what_was_left_out_is_one_unknown_word(tmp
     card = text_card(tmp_path)
     assert card["parts"]["train"] == {"documents": 1, "words": 4, "unknown_words": 2}
     assert "50.0% of the words of train are <unk>" in card["findings"]
+
+
+def test_a_pair_is_shared_if_both_texts_are() -> None:
+    train = [Example("the film is a good one", "good", 1)]
+    dev = [Example("The film is a good one", "good", 1), Example("the film is a good one", "a film", 0)]
+    card = examples_card(TaskData(("no", "yes"), {"train": train, "dev": dev}))
+    assert (card["shared"], card["given_away"]) == ({"dev in train": 1}, {"dev": 2})
+    assert card["findings"][:2] == ["1 of 2 examples of dev are in train too", f"2 of 2 examples of dev {INSIDE_FIRST}"]
+
+
+def test_shared_passages_are_those_of_dev_and_odd_questions_are_counted(tmp_path: Path) -> None:
+    def paragraph(context: str, *answers: str | None) -> dict[str, Any]:
+        found = [[] if text is None else [{"text": text, "answer_start": context.index(text)}] for text in answers]
+        qas = [{"id": f"{context} {number}", "question": "Who?", "answers": of} for number, of in enumerate(found)]
+        return {"context": context, "qas": qas}
+
+    train = [paragraph("Ada ran.", "Ada"), paragraph("Bob ran.", " ran")]
+    dev = [paragraph("Ada ran.", "Ada", None), paragraph("Eve ran.", None), paragraph(" ", None)]
+    for part, paragraphs in (("train", train), ("dev", dev)):
+        write_json(questions_path(tmp_path, part), {"data": [{"paragraphs": paragraphs}]})
+    card = questions_card(tmp_path)
+    assert card["parts"] == {"train": {"questions": 2, "unanswerable": 0}, "dev": {"questions": 4, "unanswerable": 3}}
+    assert card["findings"] == [
+        "2 of 4 questions of dev are in train too",
+        "1 of 3 passages of dev are in train too",
+        "dev has unanswerable questions and train has none: the model will always answer",
+        "train: answers with white space around them, which is left out: 1",
+        "dev: questions on an empty passage: 1",
+    ]

@@ -1,8 +1,13 @@
 import random
+from pathlib import Path
 
 import pytest
 
 from retrace.core.errors import InputError
+from retrace.core.files import write_json
+from retrace.core.paths import questions_path
+from retrace.datasets.examples import Example
+from retrace.datasets.settings import SplitBy, SplitSettings
 from retrace.datasets.splits import (
     LOOSE,
     Words,
@@ -12,8 +17,11 @@ from retrace.datasets.splits import (
     keys_of,
     known_rows,
     maximal_texts,
+    split_questions,
+    split_rows,
     words_of,
 )
+from retrace.datasets.squad import read_questions
 
 
 def _lies_in(part: Words, whole: Words) -> bool:
@@ -125,3 +133,35 @@ def test_a_text_too_large_to_be_held_out_is_trained_on() -> None:
         assert set(range(60)) <= set(train)
     with pytest.raises(InputError, match=r"f: 10 rows are too few texts for a split at 0\.8; split_by: row divides"):
         held_out_split(range(10), 0.8, 1, "f", [0] * 10)
+
+
+@pytest.mark.parametrize("by", ["text", "row"])
+def test_questions_on_a_passage_stay_together_unless_they_may_be_divided(tmp_path: Path, by: SplitBy) -> None:
+    def paragraph(number: int) -> dict[str, object]:
+        context = f"W{number} was here."
+        answer = {"text": "here", "answer_start": context.index("here")}
+        qas = [{"id": f"{number}-{asked}", "question": "Where?", "answers": [answer]} for asked in range(4)]
+        return {"context": context, "qas": qas}
+
+    train, dev = (questions_path(tmp_path, part) for part in ("train", "dev"))
+    document = {"data": [{"paragraphs": [paragraph(number) for number in range(8)]}]}
+    write_json(train, document)
+    before = read_questions(train)
+    found = []
+    for seed in (1, 1, 2):
+        write_json(train, document)
+        split_questions(tmp_path, SplitSettings(train="train.json", split=0.75, split_by=by, split_seed=seed))
+        found.append((read_questions(train), read_questions(dev)))
+    assert found[0] == found[1] != found[2]
+    kept, held_out = found[0]
+    assert (len(kept), len(held_out)) == (24, 8)
+    assert sorted(kept + held_out, key=lambda each: each.id) == before
+    shared = {each.context for each in kept} & {each.context for each in held_out}
+    assert bool(shared) == (by == "row")
+
+
+def test_a_test_split_stays_as_it_is_where_dev_is_held_out_of_train() -> None:
+    train, test = ([Example(f"{part} {number}", None, 0) for number in range(8)] for part in ("train", "test"))
+    found = split_rows({"train": train, "test": test}, SplitSettings(train="a", test="b", split=0.75), "f")
+    assert {part: len(rows) for part, rows in found.items()} == {"train": 6, "dev": 2, "test": 8}
+    assert found["test"] == test

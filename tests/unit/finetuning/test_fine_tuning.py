@@ -145,3 +145,88 @@ def test_buckets_waste_little_padding() -> None:
     batches = bucketed(lengths, 16, seeded(0, "x"))
     padded = sum(len(batch) * max(lengths[i] for i in batch) for batch in batches)
     assert sum(lengths) / padded > 0.97
+
+
+def test_the_examples_that_a_seed_draws_are_those_trained_on(task: Classification) -> None:
+    """Their numbers are written down, and baselines are fitted to the examples with these numbers."""
+    every, settings = task.examples("train"), SETTINGS.model_copy(update={"max_train_examples": 8})
+    one, other = (TaskObjective(task, settings, seed) for seed in (1, 2))
+    for objective in (one, other):
+        assert objective.examples == [every[number] for number in objective.drawn or ()]
+    assert one.drawn != other.drawn
+
+
+def test_each_epoch_has_an_order_of_its_own_which_its_seed_gives_again(task: Classification) -> None:
+    one, again, other = (TaskObjective(task, SETTINGS, seed) for seed in (1, 1, 2))
+    assert one.batches(1) == again.batches(1)
+    assert one.batches(1) != one.batches(2)
+    assert one.batches(1) != other.batches(1)
+
+
+def _run(seed: int, method: dict[str, Any] | None = None, **settings: Any) -> Cell:
+    """A run of a cell on the data and the model in this folder."""
+    cell, given = Cell("sst2", "full", seed), {"lr": 0.01, "epochs": 1, "batch_size": 2, "max_length": 16} | settings
+    params = FineTuneParams.read(
+        {"precision": "fp32", "sst2": given, "methods": {"full": method or {}}}, task=cell.task, method=cell.method
+    )
+    params.settings.clear()  # there is no params.yaml here, which the guard would compare
+    run_cell(cell, params, Path("data/classification/sst2"), Classification.read)
+    return cell
+
+
+def _prepare() -> None:
+    tiny_pretrained(Path("models/pretrained"))
+    tiny_sentences(Path("data"), ["the ale was stale\t0", "the songs were charming\t1", "the hall was full\t1"])
+
+
+@pytest.mark.usefixtures("here")
+def test_a_run_begins_with_the_head_of_its_seed_and_the_settings_of_its_task_and_method(monkeypatch) -> None:
+    _prepare()
+    begun, found = list[torch.nn.Module](), list[FineTuneSettings]()
+
+    def begin(task: Any, model: torch.nn.Module, settings: FineTuneSettings, *rest: Any) -> None:
+        begun.append(model)
+        found.append(settings)
+        rest[-1].close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fine_tuning, "fine_tune", begin)
+    method = {
+        "lr_factor": 2,
+        "optimizer": "muon",
+        "per_task": {"sst2": {"epochs_factor": 3}, "squad": {"lr_factor": 5}},
+    }
+    for seed, dropout, entry in ((1, None, None), (2, 0.25, method)):
+        with pytest.raises(KeyboardInterrupt):
+            _run(seed, entry, dropout=dropout, optimizer={"kind": "adamw"})
+    assert [(each.lr, each.epochs, each.optimizer.kind) for each in found] == [(0.01, 1, "adamw"), (0.02, 3, "muon")]
+    rates = [{part.p for part in model.modules() if isinstance(part, torch.nn.Dropout)} for model in begun]
+    assert rates == [{0.0}, {0.25}]
+    one, other = (model.state_dict() for model in begun)
+    drawn = {name.partition(".")[0] for name, weight in one.items() if not torch.equal(weight, other[name])}
+    assert "classifier" in drawn
+    assert "model" not in drawn
+
+
+def test_a_run_does_not_go_on_where_that_of_another_seed_stopped(here: Path, monkeypatch) -> None:
+    _prepare()
+    monkeypatch.setenv("RETRACE_SAVE_SECONDS", "0")
+    monkeypatch.setenv("DVC_ROOT", str(here))
+
+    def predicted(seed: int) -> list[Any]:
+        path = Path("predictions") / _run(seed).path
+        return [epoch.rows["logit_1"].tolist() for epoch in read_epochs(path, "classification")]
+
+    def stopped(*given: Any) -> None:
+        fine_tune(*given)
+        given[-1].close()
+        raise KeyboardInterrupt
+
+    alone = predicted(2)
+    with monkeypatch.context() as patch:
+        patch.setattr(fine_tuning, "fine_tune", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            _run(1)
+    assert list(here.glob(".retrace/states/*/*")), "a checkpoint was left"
+    assert predicted(2) == alone
+    assert predicted(1) != alone

@@ -3,13 +3,16 @@
 import hashlib
 import json
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from huggingface_hub.utils import httpx
+from safetensors.torch import load_file, save_file
 
 from retrace.core.errors import InputError
-from retrace.core.files import write_text
+from retrace.core.files import read_json, write_text
+from retrace.core.paths import FACTS
 from retrace.hub.checkpoint import (
     check_model,
     check_vocabulary,
@@ -20,7 +23,7 @@ from retrace.hub.checkpoint import (
     set_padding,
 )
 from retrace.hub.pins import InitialCheckpoint, Pin, PinnedFolder, folder_digest, read_initial_checkpoint
-from retrace.hub.repository import hub_token
+from retrace.hub.repository import hub_session, hub_token
 from retrace.models.heads import read_config
 from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
 from tests.hub.content.models import BERT, LLAMA, write_model
@@ -213,3 +216,27 @@ def test_a_token_that_no_request_can_carry_is_refused_without_being_shown(monkey
     monkeypatch.setattr("os.environ", {"HF_TOKEN": token})  # a NUL can come in no other way
     with pytest.raises(InputError, match=r"^HF_TOKEN: the token is not plain text; copy it again$"):
         hub_token()
+
+
+@pytest.mark.parametrize("seed", [None, 0, 1])
+def test_a_copy_has_the_weights_of_its_seed_and_says_so(folder: Path, tmp_path: Path, seed: int | None) -> None:
+    """0 is a seed, too: the published weights would pass for random ones."""
+    target, name, origin = tmp_path / "copy", "bert.embeddings.word_embeddings.weight", PinnedFolder(folder, "0" * 12)
+    target.mkdir()
+    weights = load_file(folder / "model.safetensors")
+    save_file(weights | {name: weights[name] + 1}, folder / "model.safetensors", {"format": "pt"})
+    copy_checkpoint(target, InitialCheckpoint(origin, "bert", seed), origin)
+    published, copied = (load_file(of / "model.safetensors")[name].float() for of in (folder, target))
+    assert torch.equal(copied, published) == (seed is None)
+    assert read_json(target / FACTS).get("random") == seed
+    if seed is not None:
+        draw_weights(target, seed)
+        assert torch.equal(load_file(target / "model.safetensors")[name], copied)
+
+
+def test_a_proxy_that_is_no_address_is_not_shown_as_it_may_hold_a_password() -> None:
+    """A slash in a password ends the address, and what stands before it is taken for a port."""
+    said = r"^org/name: HF_ENDPOINT, or a proxy, is not an address$"
+    for parse in (urlsplit, httpx.URL):
+        with pytest.raises(InputError, match=said), hub_session("org/name"):
+            print(parse("http://me:secret/word@proxy:80").port)

@@ -12,8 +12,9 @@ from huggingface_hub import constants
 from retrace.core.errors import InputError
 from retrace.datasets.text import read_documents, text_path
 from retrace.hub.datasets import INFO, licence, open_split
-from retrace.hub.settings import HubDataset, HubText
+from retrace.hub.settings import HubDataset, HubTaskSettings, HubText
 from stages.sources.hub import write_running_text
+from stages.sources.hub_classification import read_hub_task
 
 COMMIT = "0123456789" * 4
 SOURCE = HubDataset(repository=f"org/name@{COMMIT}", config="small")
@@ -74,3 +75,16 @@ def test_datasets_is_not_imported_for_whole_splits(monkeypatch: pytest.MonkeyPat
     assert _words("train") == "abcde"
     with pytest.raises(ImportError):
         open_split(SOURCE, "train[:60%]", "hub.text")
+
+
+def test_a_class_that_is_left_out_is_none_of_the_classes(kept: Path) -> None:
+    info = json.loads((kept / INFO).read_text())
+    info["features"]["label"]["names"] = ["low", "middle", "high"]
+    (kept / INFO).write_text(json.dumps(info))
+    _write(kept / "name-train-00001-of-00002.arrow", ["d", "e"], [2, 1])
+    _write(kept / "name-test.arrow", ["x", "y"], [2, 1])
+    settings = HubTaskSettings(**SOURCE.model_dump(), dev="test", text="word", drop=("middle",))
+    data = read_hub_task(settings, "hub.classification.own")
+    assert (data.classes, data.dropped) == (("low", "high"), 3)
+    labels = {part: [(example.text, example.label) for example in found] for part, found in data.parts.items()}
+    assert labels == {"train": [("a", 0), ("c", 0), ("d", 1)], "dev": [("x", 1)]}

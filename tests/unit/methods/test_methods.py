@@ -206,3 +206,29 @@ def test_storing_frozen_matrices_in_bf16_changes_no_bit(tmp_path: Path, method: 
         scores.float().square().sum().backward()
         seen.append([scores, *(weight.grad for weight in _trained(model).values())])
     assert all(torch.equal(one, other) for one, other in zip(*seen, strict=True))
+
+
+def test_the_update_is_scaled_by_alpha_over_rank(tmp_path: Path) -> None:
+    model = _start("lora", tiny_pretrained(tmp_path), rank=4, alpha=12.0)
+    name = layer_matrices(make_model("classifier", model.config, 0, "eager"), "ATTENTION")[0]
+    part: Any = model.get_submodule(name)
+    below, above = part.lora_A["default"].weight, part.lora_B["default"].weight
+    torch.nn.init.normal_(above, generator=torch.Generator().manual_seed(1))
+    given = torch.randn(3, HIDDEN, generator=torch.Generator().manual_seed(2))
+    with torch.no_grad():
+        torch.testing.assert_close(
+            part(given) - part.base_layer(given), 3 * given @ below.T @ above.T, atol=1e-5, rtol=1e-4
+        )
+
+
+def test_an_adapter_is_a_bottleneck_with_swish_beside_a_skip_connection() -> None:
+    """Houlsby et al. 2019, figure 2, with swish between the projections."""
+    adapted = Adapted(torch.nn.Linear(6, 8), 4)
+    layers: Any = adapted.adapter
+    down, up = layers["down"], layers["up"]
+    for layer in (down, up):
+        torch.nn.init.normal_(layer.weight)
+    given = torch.randn(5, 6)
+    hidden = adapted.matrix(given)
+    narrow = hidden @ down.weight.T
+    torch.testing.assert_close(adapted(given), hidden + (narrow * narrow.sigmoid()) @ up.weight.T)

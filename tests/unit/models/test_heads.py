@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -108,3 +109,33 @@ def test_dropout_that_a_model_does_not_have_is_an_error() -> None:
     model = make_model("classifier", tiny_config("llama", tiny_tokenizer()), 0, "eager")
     with pytest.raises(InputError, match=r"dropout: 0\.3 is not allowed: llama has no dropout layer"):
         set_dropout(model, 0.3)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_dropout_and_the_spread_of_the_weights_are_as_set(family: str) -> None:
+    """Dropout everywhere, of attention weights too; in Llama of these alone."""
+    settings = MODEL.model_copy(update={"dropout": 0.25, "init_std": 0.2})
+    config = make_config(family, settings, Vocabulary.of(tiny_tokenizer()))
+    model = make_model("language_model", config, 1, "eager")
+    layers = {part.p for part in model.modules() if isinstance(part, torch.nn.Dropout)}
+    of_attention = {part.attention_dropout for part in model.modules() if hasattr(part, "attention_dropout")}
+    assert layers == (set() if family == "llama" else {0.25})
+    assert of_attention <= {0.25}
+    assert of_attention or family in ("bert", "roberta")  # where it is a layer
+    weights: Any = model.get_input_embeddings().weight
+    assert weights.std().item() == pytest.approx(0.2, rel=0.2)
+
+
+def test_heads_of_queries_share_keys_and_values() -> None:
+    for heads, width in ((None, MODEL.hidden_size), (1, MODEL.hidden_size // MODEL.heads)):
+        settings = MODEL.model_copy(update={"kv_heads": heads})
+        model = make_model("classifier", make_config("llama", settings, Vocabulary.of(tiny_tokenizer())), 1, "eager")
+        assert len(model.get_parameter("model.layers.0.self_attn.k_proj.weight")) == width
+
+
+def test_a_tuned_classifier_of_other_classes_is_refused(tmp_path: Path) -> None:
+    """Its head would be drawn anew, and the predictions would be random."""
+    config = tiny_config("modernbert", tiny_tokenizer())
+    make_model("classifier", config, 0, "eager", ("a", "b", "c")).save_pretrained(tmp_path)
+    with pytest.raises(InputError, match=r"classifier\.\w+ has another size than config\.json says$"):
+        read_model("classifier", tmp_path, 1, "eager", ("a", "b"), is_tuned=True)

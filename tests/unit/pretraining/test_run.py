@@ -1,5 +1,6 @@
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,10 +8,10 @@ import torch
 
 from retrace.core.errors import DivergedError, InputError
 from retrace.models.language_model import LanguageModel, make_language_model
-from retrace.objectives.language_modelling import BlockModelling
-from retrace.pretraining.run import _initial_model, updates_in, validation
+from retrace.objectives.language_modelling import IGNORED, BlockModelling, LabelledBatch
+from retrace.pretraining.run import _initial_model, load, updates_in, validation
 from retrace.pretraining.settings import PretrainParams, PretrainSettings
-from retrace.tokens.tokenizer import Vocabulary
+from retrace.tokens.tokenizer import Vocabulary, word_edges
 from retrace.training.loop import Epoch
 from retrace.training.progress import Meter
 from tests.tiny import MODEL, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
@@ -20,9 +21,13 @@ RECIPE = PretrainSettings(epochs=1, batch_size=4, block_size=32)
 SETTINGS = PretrainParams(lr=0.5, seed=1, family="bert", precision="fp32", model=MODEL, pretrain=RECIPE)
 
 
-def _row(model: LanguageModel) -> dict[str, float | None]:
+def _settings(seed: int = 1, **recipe: Any) -> PretrainParams:
+    return SETTINGS.model_copy(update={"seed": seed, "pretrain": RECIPE.model_copy(update=recipe)})
+
+
+def _row(model: LanguageModel, settings: PretrainParams = SETTINGS) -> dict[str, float | None]:
     """What is written down of a model after an epoch."""
-    after_epoch = validation(SETTINGS, TOKENIZER, tiny_stream(TOKENIZER, 20), model.eval(), tiny_device())
+    after_epoch = validation(settings, TOKENIZER, tiny_stream(TOKENIZER, 20), model.eval(), tiny_device())
     with Meter("test", 1, quiet=True) as meter:
         return after_epoch(Epoch(1, 3.0, 5), meter)
 
@@ -73,3 +78,58 @@ def test_a_validation_loss_that_is_not_finite_ends_the_run(value: float) -> None
         DivergedError, match=r"pretrain: the validation loss is (nan|inf) after epoch 1; a lower lr than"
     ):
         _row(model)
+
+
+def _batches(stream: np.ndarray, settings: PretrainParams, running: int = 0, epoch: int = 1) -> LabelledBatch:
+    """All batches of an epoch in one."""
+    _, objective = load(settings, None, TOKENIZER, stream, tiny_device(), running)
+    found = list(objective.batches(epoch))
+    return LabelledBatch(torch.cat([each.ids for each in found]), torch.cat([each.labels for each in found]))
+
+
+def test_the_last_epochs_are_of_the_running_text_alone() -> None:
+    """Which is the first part of the stream."""
+    stream, settings = np.repeat([20, 30], [400, 800]), _settings(epochs=3, text_epochs=2)
+    batches = [_batches(stream, settings, 400, epoch) for epoch in (1, 2, 3)]
+    assert [set(batch.labels.unique().tolist()) - {IGNORED} for batch in batches] == [{20, 30}, {20}, {20}]
+
+
+def test_tokens_are_masked_as_the_settings_say() -> None:
+    stream, mask = tiny_stream(TOKENIZER), Vocabulary.of(TOKENIZER).mask
+    continues = torch.tensor(word_edges(TOKENIZER)[0])
+    recipes: list[dict[str, Any]] = [{}, {"mask_replacement": "80-10-10"}, {"whole_word_mask": True}]
+    plain, bert, words = (_batches(stream, _settings(mask_rate=0.4, **recipe)) for recipe in recipes)
+    assert plain.has_target.sum(1).unique().tolist() == [12]  # of 32
+    for batch, shares in ((plain, (1, 1)), (bert, (0.7, 0.9)), (words, (1, 1))):
+        assert shares[0] <= (batch.ids[batch.has_target] == mask).float().mean() <= shares[1]
+    tokens = words.labels.where(words.has_target, words.ids)
+    within = continues[tokens[:, 1:]]
+    assert within.any()
+    assert torch.equal(words.has_target[:, 1:][within], words.has_target[:, :-1][within])
+
+
+def test_the_seed_draws_the_weights_and_the_masks() -> None:
+    stream = tiny_stream(TOKENIZER)
+    one, again, other = (_batches(stream, _settings(seed)).labels for seed in (1, 1, 2))
+    assert torch.equal(one, again)
+    assert not torch.equal(one, other)
+    weights = [load(_settings(seed), None, TOKENIZER, stream, tiny_device())[0].state_dict() for seed in (1, 2)]
+    assert not torch.equal(*(of["body.bert.embeddings.word_embeddings.weight"] for of in weights))
+
+
+def test_masks_in_validation_are_the_same_whatever_those_of_training() -> None:
+    """So that losses of runs with other settings can be compared."""
+    expected = _row(_model())["validation_loss"]
+    recipes: list[dict[str, Any]] = [{"mask_rate": 0.6}, {"mask_replacement": "80-10-10"}, {"whole_word_mask": True}]
+    for recipe in recipes:
+        assert _row(_model(), _settings(**recipe))["validation_loss"] == expected
+
+
+def test_attention_stays_within_documents_as_the_settings_say_and_not_as_the_checkpoint_did(tmp_path: Path) -> None:
+    vocabulary = Vocabulary.of(TOKENIZER)
+    within = _initial_model(_settings(intra_document_attention=True), None, vocabulary, "eager")
+    assert within.body.config.document_start == vocabulary.begin
+    within.body.save_pretrained(tmp_path)
+    for wanted, start in ((True, vocabulary.begin), (False, None)):
+        model = _initial_model(_settings(intra_document_attention=wanted), tmp_path, vocabulary, "eager")
+        assert model.body.config.document_start == start

@@ -9,13 +9,14 @@ from torch import nn
 
 from retrace.compute.sharding import gather_weights
 from retrace.core.errors import InputError
-from retrace.core.files import SUMS, write_json
+from retrace.core.files import SUMS, read_json, write_json
 from retrace.finetuning.method import Method, has_frozen, save_trained
 from retrace.finetuning.settings import load_method
 from retrace.hub.pins import Pin
 from retrace.models.heads import Head
+from retrace.publishing import load
 from retrace.publishing.bundle import Address, LoadingCode, write_pretrained, write_tuned
-from retrace.publishing.load import DESCRIPTION, Tuning, read_description, read_tuned
+from retrace.publishing.load import DESCRIPTION, Tuning, load_tuned, read_description, read_tuned
 from retrace.tasks.question_answering.extractive import KINDS, SpanModel
 from retrace.tasks.question_answering.generative import Generator
 from retrace.tokens.tokenizer import copy_tokenizer
@@ -116,6 +117,36 @@ def test_an_adapter_alone_names_the_commit_it_goes_onto(tmp_path: Path, method: 
     assert not list(folder.rglob("model.safetensors"))
     if head == "spans":
         assert r"key_mapping={'^model\\.': 'transformer.'}" in published.lines[1]
+
+
+def test_an_adapter_of_lora_is_loaded_onto_that_commit_by_transformers_and_by_peft(tmp_path: Path) -> None:
+    pretrained = tiny_pretrained(tmp_path / "pretrained", "llama")
+    published, _, folder = _publish(tmp_path, _tuning("lora", "spans"), pretrained, Address("org/name", "trial", PIN))
+    _, loading, adding = published.lines
+    assert f"""from_pretrained("org/base", revision='{PIN.commit}'""" in loading
+    assert """from_pretrained("org/name", revision="trial")""" in loading
+    assert adding == """model.load_adapter("org/name", adapter_kwargs={'revision': 'trial'})"""
+    config = read_json(folder / "adapter_config.json")
+    assert (config["base_model_name_or_path"], config["revision"]) == ("org/base", PIN.commit)
+
+
+@pytest.mark.parametrize(("variable", "token"), [("", False), ("hf_a", "hf_a")])
+def test_a_model_is_fetched_at_the_commits_asked_for_with_no_token_but_the_environments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, token: str | bool
+) -> None:
+    pretrained = tiny_pretrained(tmp_path / "pretrained", "llama")
+    address = Address("org/name", "trial", PIN)
+    _, model, folder = _publish(tmp_path, _tuning("adapter", "classifier"), pretrained, address)
+    asked, there = [], {"org/name": folder, "org/base": pretrained}
+
+    def fetch(name: str, revision: str | None, token: str | bool | None, **_: Any) -> Path:
+        asked.append((name, revision, token))
+        return there[name]
+
+    monkeypatch.setattr(load, "snapshot_download", fetch)
+    monkeypatch.setenv("HF_TOKEN", variable)
+    torch.testing.assert_close(_answer(load_tuned("org/name", "trial")), _answer(model))
+    assert asked == [("org/name", "trial", token), ("org/base", PIN.commit, token)]
 
 
 def test_a_whole_model_goes_onto_no_other(tmp_path: Path) -> None:

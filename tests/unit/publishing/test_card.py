@@ -100,6 +100,12 @@ def test_data_of_the_hub_is_named_with_its_commit_licence_and_authors() -> None:
         assert said in card.text
 
 
+def test_a_task_of_a_collection_has_its_own_title_and_authors() -> None:
+    sst2, cola = (hub_origin(name, Pin("nyu-mll/glue", COMMIT), name, "validation", None) for name in ("sst2", "cola"))
+    assert (sst2.title, str(sst2.citation).partition(",")[0]) == ("SST-2", "Richard Socher")
+    assert (cola.title, cola.citation) == ("nyu-mll/glue", None)
+
+
 def test_what_is_not_known_of_data_is_not_made_up() -> None:
     news = hub_origin("news", Pin("org/news", COMMIT), "default", "dev", None)
     text = _card(origins=[DataOrigin("text", "files of one's own"), news]).text
@@ -189,6 +195,16 @@ def test_a_language_model_has_its_perplexity(use: str, pipeline: str) -> None:
     assert found["pipeline_tag"] == pipeline
 
 
+def test_a_perplexity_that_is_not_defined_is_no_figure_for_the_hub() -> None:
+    pseudo = UNITS | {"perplexity_per_token": None}
+    facts = {"cell": None, "scored": [], "origins": [DataOrigin("text", "s")]}
+    report = PerplexityReport.from_json({"valid": VALID | {"pseudo": pseudo}})
+    (result,) = _metadata(_card(replace(PUBLISHED, use="masked"), perplexity=report, **facts))["model-index"][0][
+        "results"
+    ]
+    assert [metric["type"] for metric in result["metrics"]] == ["masked_perplexity"]
+
+
 def _method(
     accuracy: float, of_seed: Mapping[str, str] = {}, flags: Mapping[str, str] = {}, epoch: int = 1,
     seeds: Sequence[int] = (1,), ahead: float = 0.0,
@@ -276,7 +292,7 @@ def test_the_card_has_the_verdict_and_the_table_of_the_report(params) -> None:
     said, note, table = Trained(FULL, params).results()
     assert said == [
         "Pretraining is worth **+20.0 points** of accuracy on reviews (90.0 against 70.0 from scratch).",
-        "The language model’s perplexity is **6.5 per token**; a unigram model’s is 147.",
+        "The language model’s perplexity is **6.5 per token**; a unigram model’s is 147.0.",
         "Better than a baseline, but not significantly with 2 seeds: Scratch on reviews (tf-idf).",
     ]
     assert note.startswith("Reviews: accuracy, %. Means over 2 seeds; this model is of seed 1. 95% interval over ")
@@ -340,7 +356,13 @@ def test_data_is_named_by_where_it_is_from(params) -> None:
     params["hub"]["sst2"] |= {"dev": "validation", "split": None, "stream": 1500}
     assert Trained(FULL, params).origins[1].split == "validation, the first 1,500 rows"
     params["hub"]["classification"] = {"news": {"repository": f"org/news@{COMMIT}", "dev": "test"}}
-    assert Trained(Cell("news", "full", 1), params).origins[1].split == "test"
+    news = Cell("news", "full", 1)
+    assert Trained(news, params).origins[1].split == "test"
+    params["hub"]["classification"]["news"] |= {"dev": "validation[:50%]", "test": "validation[50%:]"}
+    assert Trained(news, params).evaluated.split == "validation[:50%]"
+    assert [Trained(cell, params).has_own_task for cell in (None, FULL, SQUAD, news)] == [False] * 3 + [True]
+    write_json(DETAILS, {"news-test": UNJUDGED | {"methods": {"full": _method(0.4)}}})
+    assert Trained(news, params).evaluated.split == "validation[50%:]"
 
 
 VERSIONS = {"torch": "0.1", "transformers": "0.2", "numpy": "0.3"}
@@ -359,6 +381,7 @@ def test_versions_are_those_that_the_run_had_and_not_those_that_publish_it(param
     found = _settings(None, params)
     assert found["git commit"] == "c" * 40
     assert {name: found.get(name) for name in VERSIONS} == VERSIONS | {"numpy": None}
+    assert (found["precision in force"], found["precision"]) == ("fp32", "auto"), "of the run, and as it was asked for"
 
 
 def test_a_checkpoint_has_its_own_sizes_and_tokenizer(params) -> None:
@@ -384,6 +407,13 @@ def test_the_running_text_is_scored_on_its_validation_part_whatever_the_task_has
     write_json(DETAILS, {"sst2": SST2, "sst2-test": UNJUDGED | {"methods": {"full": _method(0.4)}}})
     found = Trained(FULL, params)
     assert ([origin.split for origin in found.origins], found.evaluated.split) == (["validation", "test"], "test")
+
+
+def test_a_checkpoint_whose_weights_were_drawn_anew_is_not_what_training_started_from(params) -> None:
+    facts = {"from": f"org/a@{COMMIT}", "repository": "org/a", "license": "mit"}
+    for found, started in ((facts, facts), (facts | {"random": True}, {}), ({"from": None}, {})):
+        write_json(Path("models/pretrained/source.json"), found)
+        assert Trained(FULL, params).started == started
 
 
 def test_a_model_that_began_at_random_says_so(params) -> None:

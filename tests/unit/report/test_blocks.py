@@ -1,4 +1,8 @@
+import base64
+import hashlib
+import html
 import math
+import re
 
 import pytest
 
@@ -22,6 +26,19 @@ def test_text_is_escaped() -> None:
     assert "<script" not in markdown.replace("\\<", "")
     folded = as_markdown("T", [Section("S", [Fold(EVIL, EVIL, ["text"])])])  # whose title is HTML
     assert folded.count("&lt;script&gt;") == 2
+
+
+def test_a_browser_runs_the_pages_own_style_and_script_and_nothing_else() -> None:
+    page = as_html(EVIL, [])
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
+    own = {}
+    for name in ("style", "script"):
+        (text,) = re.findall(rf"<{name}>(.*?)</{name}>", page, re.DOTALL)
+        own[name] = f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    assert html.unescape(policy).split("; ") == [
+        "default-src 'none'", f"style-src {own['style']}", f"script-src {own['script']}", "img-src data:",
+        "base-uri 'none'", "form-action 'none'",
+    ]  # fmt: skip
 
 
 def test_code_stays_as_it_is() -> None:

@@ -13,8 +13,8 @@ from retrace.core.files import write_json
 from retrace.evaluation.metrics.squad_v2 import compare
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, Details, MethodDetails
 from retrace.perplexity.measures import LIKELIHOOD, PerplexityReport
-from retrace.report import page, summary, svg
-from retrace.report.blocks import Panels, Section, Table
+from retrace.report import browser, page, summary, svg
+from retrace.report.blocks import Panels, Section, Table, TableCell
 from retrace.report.browser import Opinion, Predictions, _packed, _printed
 from retrace.report.flags import (
     MEANINGS,
@@ -27,9 +27,9 @@ from retrace.report.flags import (
 )
 from retrace.report.page import as_html, as_markdown
 from retrace.report.pretraining import ABSENT, pretraining_section
-from retrace.report.results import TaskResults, read_tasks
+from retrace.report.results import TaskResults, judged, read_tasks
 from retrace.report.runs import data_fold, models_folds
-from retrace.report.tasks import confusion, task_panels, task_section, thresholds
+from retrace.report.tasks import confusion, learning, losses, task_panels, task_section, thresholds
 from retrace.statistics.scales import CURVES, Comparison, Figure, Flags, Shortfall
 from tests.study import RUN, method_of
 
@@ -113,6 +113,41 @@ def test_what_is_drawn_says_how_large_groups_by_length_are_and_no_group_is_of_al
     assert _of_groups(length={"5 words": 100}, question_word={"other": 100}) == []
 
 
+def test_a_group_stands_beside_all_examples_and_is_left_out_where_it_has_no_score() -> None:
+    group = METHOD.groups["length"]["1–4 words"]
+    words = {"who": group.model_copy(update={"examples": 5}),
+             "why": group.model_copy(update={"examples": 1, "figures": {}})}  # fmt: skip
+    (shown,) = (
+        of for of in task_panels(_task(groups=METHOD.groups | {"question word": words})) if of.title.startswith("By ")
+    )
+    tips = re.findall(r'data-t="([^"]+)"', svg.joined(shown.panels[0].drawn))
+    assert tips == [
+        "all: 51.0 (95% interval 49.0 to 53.0)\n20 reviews",
+        "who: 50.0 (95% interval 49.0 to 53.0)\n5 reviews",
+    ]
+
+
+def test_the_training_loss_is_that_of_its_own_method_by_epoch() -> None:
+    """Two updates, the last one at the end of epoch 2; a seed has both, the other the last one only."""
+    rows = [{"method": method, "seed": seed, "epoch": epoch, "validation_loss": 1.0}
+            for method in ("full", "lora") for seed in "01" for epoch in (0, 1, 2)]  # fmt: skip
+    updates = {("full", "0"): [(2, 2.0)], ("full", "1"): [(1, 3.0), (2, 2.0)],
+               ("lora", "0"): [(1, 4.0), (2, 4.0)], ("lora", "1"): [(1, 4.0), (2, 4.0)]}  # fmt: skip
+    task = replace(_compared({"full": 0.9, "lora": 0.8}), curve=pd.DataFrame(rows), updates=updates)
+    (row,) = losses(task)
+    drawn = [re.findall(r'points="([^"]+)" class="thin"', svg.joined(panel.drawn)) for panel in row.panels]
+    assert drawn == [["50,25 100,50"], ["50,0 100,0"]], "in % of the box, whose loss is from 4 above to 0 below"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("sst2", "or the last one if the settings say so. Scores on the test set follow."),
+     ("sst2-test", "Scores on the test set, which played no part in choosing the epoch.")],
+)  # fmt: skip
+def test_it_is_said_which_set_the_epoch_was_chosen_on(name: str, said: str) -> None:
+    assert said in as_markdown("T", [task_section(replace(_task(), name=name), ["sst2", "sst2-test"])])
+
+
 def test_an_axis_below_zero_has_a_true_minus_sign() -> None:
     group = {"examples": 5, "intervals": {"accuracy": {"low": -0.5, "high": 0.5}}}
     of = METHOD.groups["length"]["1–4 words"]
@@ -126,11 +161,13 @@ def test_a_small_p_value_is_a_bound_and_a_verdict_from_one_seed_is_explained() -
     for change, row, note in (
         ({"p_corrected": 0.0001}, "| exact McNemar | 0.0001 | tie |", ""),
         ({"p_corrected": 0.00002}, "| exact McNemar | \\<0.0001 | tie |", ""),
+        ({"verdict": "full"}, "| 0.2000 | Full |", ""),
         ({"verdict": "models differ"}, "| 0.2000 | models differ |", "one seed says nothing about the methods"),
         ({"verdict": "no difference shown"}, "| 0.2000 | no difference shown |", "one seed says nothing"),
     ):
-        page = _scores_page({"comparisons": [replace(PAIR, **change)]})
+        page = _scores_page({"comparisons": [replace(PAIR, **change), replace(PAIR, figure="validation_loss")]})
         assert row in page
+        assert page.count("| exact McNemar |") == 1, "of the figures that methods are judged by"
         assert note in page
 
 
@@ -311,6 +348,26 @@ def test_an_f1_of_exactly_half_counts_as_right_in_spite_of_rounding() -> None:
     assert table.rows[0][-1] == f"✓ {said}"
 
 
+def test_of_very_many_examples_some_are_kept_evenly_each_with_what_was_said_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of seven the first, third and fifth, for which the second seed is right where the first is not."""
+    monkeypatch.setattr(browser, "MOST", 3)
+    scores = [[0.1, 1, 0.6, 1, 0.2, 1, 1], [0.9, 0, 0.3, 0, 0.8, 0, 0]]
+    asked, passages = ([f"{what} {number}" for number in range(7)] for what in ("question", "passage"))
+    said, sure = [f"a{number}" for number in range(7)], [number - 2.25 for number in range(7)]
+    full = Opinion(said, scores, [*sure[:4], math.nan, *sure[5:]], [-1, 0, 1, 2, 3, 4, 5])
+    golds, spans = [("a",)] * 7, [[(number, 1)] for number in range(7)]
+    found = _packed(Predictions(_task(), asked, golds, {"Full": full}, (), passages, spans))
+    assert (found["number"], found["text"]) == ([1, 3, 5], ["question 0", "question 2", "question 4"])
+    assert [found["passages"][number] for number in found["passage"]] == ["passage 0", "passage 2", "passage 4"]
+    assert found["gold"] == [[(0, 1)], [(2, 1)], [(4, 1)]]
+    assert found["methods"] == [{
+        "name": "Full", "baseline": False, "right": ["010", "101"], "sure": [-22, -2, None], "start": [-1, 1, 3],
+        "length": [2, 2, 2], "other": {0: "a0"}, "f1": [10, 60, 20],
+    }]  # fmt: skip
+
+
 def test_the_data_page_has_the_cards_of_running_text_and_listed_tasks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -376,8 +433,19 @@ def test_the_model_fold_says_what_training_started_from() -> None:
         ({"from": None}, "Training started from random weights."),
         ({"from": "org/name@0123", "license": "mit"}, "started from the weights of org/name@0123 (licence: mit)."),
         ({"from": "folder@0123", "commit": None}, "Training started from the weights of folder@0123."),
+        ({"from": "a/b@0", "license": "other", "license_name": "llama3"}, "the weights of a/b@0 (licence: llama3)."),
+        ({"from": "a/b@0", "random": True}, "Training started from random weights of the sizes of a/b@0."),
     ):
         assert said in as_markdown("T", [Section("S", models_folds({"": (facts, {"a": 1})}, {}))])
+
+
+def test_parameters_are_summed_and_the_largest_memory_of_all_runs_is_named() -> None:
+    runs = {"pretrain": RUN, "sst2 full 1": RUN.model_copy(update={"peak_memory_mib": 1300})}
+    folds = models_folds({"": ({"from": None}, {"body": 750, "head": 250})}, runs)
+    page = as_markdown("T", [Section("S", folds)])
+    for line in ("| body | 750 | 75.0 |", "| head | 250 | 25.0 |", "| total | 1,000 | 100.0 |"):
+        assert line in page
+    assert "2 runs, at most 1,300 MiB" in page
 
 
 def test_perplexities_have_intervals_where_there_are_some() -> None:
@@ -470,6 +538,10 @@ def test_the_better_of_the_cheap_methods_stands_against_full_fine_tuning() -> No
     assert said.format("Adapter trains 5.0%", "−5.0 points", "") in _said(task, adapter=5.0)
     assert said.format("Adapter trains <0.001%", "−5.0 points", "") in _said(task, adapter=0.00033)
     assert not any("trains" in sentence for sentence in _said(task))
+    elsewhere = _compared({"full": 0.8}, name="news")
+    assert not any("trains" in sentence for sentence in _said(task, elsewhere, lora=9.88)), "LoRA was run on one only"
+    whole = _compared({"full": 0.9, "scratch": 0.7}, [("full", "scratch", 0.2, "full")])
+    assert not any("trains" in sentence for sentence in _said(whole, full=100.0, scratch=100.0))
 
 
 def test_who_is_not_above_a_baseline_is_named() -> None:
@@ -512,6 +584,48 @@ def test_where_the_lowest_is_best_a_lower_score_is_a_gain() -> None:
         "Pretraining is worth −30.0 points of calibration error on reviews (10.0 against 40.0 from scratch).",
         "Worse than a baseline: Scratch on reviews (majority class and tf-idf).",
     ]
+    assert re.findall(r"[:;] ([^:;(]+) [\d.]+ \(", summary.ranked(task).label) == [
+        "Full", "majority class", "tf-idf", "Scratch"
+    ]  # fmt: skip
+    assert [str(row[0]) for row in summary.summary_table([task], {}, {}).rows[:2]] == ["Full", "Scratch"]
+    pairs = [("lora", "full", 0.02, "full"), ("adapter", "full", 0.1, "full")]
+    cheap = _compared({"full": 0.1, "lora": 0.12, "adapter": 0.2}, pairs, figure=figure)
+    said = "LoRA trains 9.0% of the weights; against full fine-tuning it scores +2.0 points on reviews."
+    assert said in _said(cheap, lora=9.0, adapter=9.0)
+    (row,) = learning(replace(_compared({"full": 0.1}, figure=figure), curve=CURVE), "accuracy")
+    assert row.note.endswith("Dashed: the best baseline (majority class, 40.0).")
+
+
+def test_where_the_lowest_is_best_a_baseline_within_the_interval_is_not_beaten() -> None:
+    """By 0.01 of calibration error, with an interval from 0.03 below the baseline to 0.01 above it."""
+    task = _compared({"full": 0.29}, baseline=0.3, figure=Figure("fraction", "lower", "calibration error"))
+    assert task.against("full", "tfidf") == "uncertain"
+    assert _said(task)[0].startswith(
+        "Worse than a baseline: Full on reviews (majority class). Better than a baseline, "
+    )
+
+
+def test_a_difference_has_the_lower_end_of_its_interval_first_whichever_method_was_named_first() -> None:
+    task = _compared({"full": 0.9, "lora": 0.85}, [("full", "lora", 0.05, "full")])
+    ends = {pair: difference.ends for pair in (("full", "lora"), ("lora", "full"))
+            if (difference := task.difference(*pair)) is not None}  # fmt: skip
+    assert ends == {("full", "lora"): ("+3.0", "+7.0"), ("lora", "full"): ("−7.0", "−3.0")}
+    tie = _compared({"full": 0.69, "scratch": 0.7}, [("scratch", "full", 0.01, "tie")])
+    assert _said(tie)[0] == "Pretraining shows no significant gain on reviews (−1.0, −3.0 to +1.0)."
+
+
+def test_a_run_is_judged_by_its_test_sets_and_by_validation_only_where_there_is_none() -> None:
+    valid, test, other = (_compared({"full": 0.9}, name=name) for name in ("sst2", "sst2-test", "news"))
+    assert judged([valid, test, other, _compared({}, name="mood")]) == [test, other]
+
+
+def test_the_best_method_and_those_that_tie_with_it_are_bold() -> None:
+    pairs = [("full", "lora", 0.01, "tie"), ("full", "scratch", 0.2, "full"), ("lora", "scratch", 0.19, "lora")]
+    rows = summary.summary_table([_compared({"full": 0.9, "lora": 0.89, "scratch": 0.7}, pairs)], {}, {}).rows[:3]
+    shown = [row[2] for row in rows]
+    assert [(str(cell), cell.bold) for cell in shown if isinstance(cell, TableCell)] == [
+        ("90.0", True), ("89.0 ≈", True), ("70.0", False),
+    ]  # fmt: skip
 
 
 def test_figures_have_the_digits_of_their_scale() -> None:
@@ -538,9 +652,10 @@ def test_the_perplexity_stands_beside_a_unigram_models() -> None:
         (None, None, "not defined on this text."),
     ):
         masked, unigram = (UNITS | {"perplexity_per_token": value} for value in (own, 163.4))
-        valid = {"masked": masked, "unigram": unigram, "beats_unigram": beats, "flags": {}}
-        report = PerplexityReport.from_json({"valid": valid})
-        assert _said(perplexity=report) == [f"The language model’s perplexity is {said}"]
+        for kind in ("masked", "causal"):
+            valid = {kind: masked, "unigram": unigram, "beats_unigram": beats, "flags": {}}
+            report = PerplexityReport.from_json({"valid": valid})
+            assert _said(perplexity=report) == [f"The language model’s perplexity is {said}"]
     assert _said() == []
 
 
@@ -604,6 +719,7 @@ def test_a_row_of_a_confusion_is_the_right_class_and_a_column_the_predicted_one(
     """Of ten that are bad one is called good; of ten that are good 2.5 are called bad."""
     drawn, said = _drawn("Confusion")
     assert "true bad, predicted good: 1 of 10" in drawn
+    assert re.findall(r'class="ink">(\d+)<', drawn) == ["90", "10", "25", "75"], "% of the row"
     assert "true bad, predicted good: 1;" in said
 
 

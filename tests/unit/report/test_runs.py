@@ -100,6 +100,8 @@ def test_facts_of_a_run() -> None:
     assert (facts["Parameters"], facts["Tokens seen"]) == ("1.04 M", "7.34 M")
     two = {**RUNS, "pretrain": _run(120.0, processes=2)}
     assert run_facts(PARAMS, two, 8)["Precision"] == "fp32, 2 processes"
+    older = {**RUNS, "sst2 full 1": _run(10.0, origin=HERE)}
+    assert run_facts(PARAMS, older, 8)["Commit"] == f"{'c' * 12} and {'a' * 12}", "results of two commits are mixed"
     given = {**PARAMS, "model": {**PARAMS["model"], "checkpoint": "org/x@0"}}
     assert "Model" not in run_facts(given, RUNS, 8), "the sizes in params.yaml are not in force"
 

@@ -12,7 +12,8 @@ from retrace.core.errors import InputError
 from retrace.datasets.squad import read_questions
 from retrace.evaluation.outcomes import decided_answers
 from retrace.results.predictions import kept_epoch, read_epochs
-from retrace.serving.predictor import Predictor
+from retrace.serving.predictor import Predictor, _answer
+from retrace.tasks.question_answering.windows import Span
 from stages import finetune_squad, finetune_sst2
 from tests.commands import refused, retrace
 from tests.tiny import tiny_pretrained, tiny_questions, tiny_sentences
@@ -87,6 +88,19 @@ def test_an_ensemble_averages_the_probabilities_of_all_seeds(here: Path, monkeyp
     done = retrace("predict", "sst2", "the ale was charming")
     assert (done.code, done.out) == (2, "")
     assert "models/pretrained: no such folder; run dvc repro" in done.err
+
+
+@pytest.mark.parametrize(
+    ("text", "null_score", "may_abstain", "said"),
+    [("Ada", 1.0, True, ("Ada", 7, 1.0)), ("Ada", 3.0, True, (None, None, 3.0)), ("", 1.0, True, (None, None, 1.0)),
+     ("Ada", 3.0, False, ("Ada", 7, None))],
+)  # fmt: skip
+def test_only_a_model_that_may_abstain_is_asked_for_the_score_of_no_answer(
+    text: str, null_score: float, may_abstain: bool, said: tuple[str | None, int | None, float | None]
+) -> None:
+    found = _answer(Span(text, 7, 2.0, null_score), may_abstain)
+    assert (found["answer"], found["start"], found["no_answer_score"]) == said
+    assert found["score"] == 2.0
 
 
 @pytest.mark.parametrize("line", ["good\n", '{"text": "good"}\n'])

@@ -7,18 +7,23 @@ import pytest
 import torch
 
 from retrace.core.errors import InputError
-from retrace.datasets.text import read_documents
+from retrace.core.files import read_json
+from retrace.core.paths import PRETRAINED, TOKENS
+from retrace.core.paths import TEXT as RUNNING
+from retrace.datasets.text import PARTS, read_documents, text_path
 from retrace.models.heads import make_config
 from retrace.models.language_model import LanguageModel, make_language_model
 from retrace.objectives.language_modelling import mask_id, masked_batches
 from retrace.perplexity.losses import document_losses, sizes_of
-from retrace.perplexity.measures import PerplexityFigures, figures_of
+from retrace.perplexity.measures import PERPLEXITY_DETAILS, PerplexityFigures, figures_of
 from retrace.perplexity.settings import PerplexityParams
 from retrace.tokens.blocks import write_stream
 from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, train_tokenizer
+from stages import perplexity_eval
 from stages.perplexity_eval import held_out, measure
-from tests.tiny import MODEL, TEXT, tiny_device, tiny_tokenizer
+from tests.tiny import MODEL, TEXT, tiny_device, tiny_pretrained, tiny_tokenizer
+from tests.toy import copy_settings
 
 
 def test_a_stream_goes_with_its_text(tmp_path: Path) -> None:
@@ -119,3 +124,29 @@ def test_masked_figures_are_the_mean_of_what_is_masked_for_each_ordinary_token(t
     words = sum(len(text.split()) for text in texts)
     assert losses.scored.sum() < ordinary / 4
     assert math.log(figures.perplexity_per_word or 0) == pytest.approx(losses.mean * ordinary / words)
+
+
+def test_each_split_has_its_own_figures_beside_those_of_word_counts_in_training(here: Path) -> None:
+    """With one added to each count."""
+    project, tokenizer = copy_settings(here), tiny_tokenizer()
+    passages = {"perplexity.pseudo_passages": 2, "metrics.bootstrap_samples": 100}
+    project.set_all({**passages, "precision": "fp32", "pretrain.block_size": 32})
+    tiny_pretrained(PRETRAINED)
+    streams, vocabulary = {}, Vocabulary.of(tokenizer)
+    TOKENS.mkdir(parents=True)
+    RUNNING.mkdir(parents=True)
+    for number, part in enumerate(PARTS):
+        path = text_path(RUNNING, part)
+        path.write_text("\n\n".join(TEXT[number : number + 2] * 3))
+        write_stream(TOKENS / f"{part}.npy", tokenizer, [read_documents(path)])
+        stream = np.load(TOKENS / f"{part}.npy")
+        streams[part] = stream[~np.isin(stream, vocabulary.special)]
+    perplexity_eval.main()
+    splits = read_json(PERPLEXITY_DETAILS)
+    ordinary = vocabulary.size - len(vocabulary.special)
+    counts = np.bincount(streams["train"], minlength=vocabulary.size) + 1
+    for part in ("valid", "test"):
+        expected = math.exp(-np.log(counts[streams[part]] / (len(streams["train"]) + ordinary)).mean())
+        assert splits[part]["unigram"]["perplexity_per_token"] == pytest.approx(expected)
+    for name in ("masked", "pseudo"):
+        assert len({splits[part][name]["perplexity_per_token"] for part in ("valid", "test")}) == 2

@@ -11,8 +11,9 @@ from torch.nn import functional
 from retrace.core.errors import InputError
 from retrace.core.settings import build
 from retrace.evaluation.outcomes import decided_answers
-from retrace.finetuning.run import fine_tune
+from retrace.finetuning.run import TaskObjective, fine_tune
 from retrace.finetuning.settings import FineTuneSettings
+from retrace.finetuning.task import predict
 from retrace.models.heads import make_model, read_model
 from retrace.tasks.question_answering.generative import IGNORED, GenerativeTask, Generator
 from retrace.tasks.question_answering.settings import AnswerSettings
@@ -217,3 +218,22 @@ def test_sampling_settings_of_the_checkpoint_are_ignored(tmp_path: Path) -> None
     again = Generator(read_model("language_model", tmp_path, 0, "eager")).eval()
     assert cast(Any, again.body).generation_config.temperature == 9.0
     assert torch.equal(_write(again, *PROMPTS), greedy)
+
+
+def test_losses_are_means_over_the_tokens_of_answers(tmp_path: Path) -> None:
+    """In evaluation and in training, not over questions."""
+    task = _task(tmp_path, BY_HEART)
+    examples, model = task.examples("train"), _model(task).eval()
+    batch, tokens = task.collate(examples), sum(len(_tokens(answer)) + 1 for answer in BY_HEART.values())
+    with torch.no_grad():
+        summed = task.loss(task.scores(model, batch), batch).item()
+    _, loss = predict(task, model, examples, 2, tiny_device())
+    assert loss == pytest.approx(summed / tokens, rel=1e-5)
+    objective = TaskObjective(task, FineTuneSettings(lr=0.01, epochs=1, batch_size=3, max_length=64), 1)
+    assert sum(objective.sizes(batch)[0] for batch in objective.batches(1)) == tokens > len(examples)
+
+
+def test_a_gold_answer_is_cut_to_what_may_be_generated(tmp_path: Path) -> None:
+    """So prompt and answer are never longer than the longest input."""
+    (example,) = _task(tmp_path, {"who?": "Ada Lund in the year 1601"}, max_answer_length=3).examples("train")
+    assert example.answer == [*_tokens("Ada Lund in the year 1601")[:3], TOKENIZER.token_to_id("[SEP]")]

@@ -113,3 +113,9 @@ def test_a_format_that_adds_nothing_there_becomes_berts(tmp_path: Path, form: tu
     llama.enable_padding(length=40)
     _write(tmp_path, llama, bos_token=BEGIN, eos_token=END)
     assert load_tokenizer(tmp_path).encode("the", "of").tokens == [BEGIN, "the", END, "of", END]
+
+
+def test_the_config_counts_more_than_the_map_of_special_tokens(tmp_path: Path) -> None:
+    _write(tmp_path, tokenizers.llama().tokenizer, bos_token=BEGIN, eos_token=END)
+    (tmp_path / "special_tokens_map.json").write_text(json.dumps({"bos_token": END, "eos_token": BEGIN}))
+    assert load_tokenizer(tmp_path).special == SpecialTokens(BEGIN, END, END, None, None)

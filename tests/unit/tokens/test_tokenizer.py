@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -149,3 +150,14 @@ def test_white_space_changes_nothing_about_wordpiece() -> None:
 def test_marks_of_unknown_words_fill_no_vocabulary(kind, size: int) -> None:
     marked, plain = (_trained(kind, size, [f"{mark} {text}" for text in TEXT]) for mark in ("<unk>", ""))
     assert marked.get_vocab() == plain.get_vocab()
+
+
+@each_kind
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_capitals_are_as_the_setting_says(tmp_path: Path, kind, size: int, lowercase: bool) -> None:
+    settings = TokenizerSettings(kind=kind, vocab_size=size + 10 * (kind == "wordpiece"), lowercase=lowercase)
+    tokenizer = train_tokenizer(settings, lambda: [*TEXT, *map(str.title, TEXT)])
+    assert (tokenizer.encode("The Fox").ids == tokenizer.encode("the fox").ids) == lowercase
+    save_tokenizer(tokenizer, tmp_path, lowercase)
+    assert json.loads((tmp_path / "tokenizer_config.json").read_text())["do_lower_case"] == lowercase
+    assert AutoTokenizer.from_pretrained(tmp_path)("The Fox")["input_ids"] == tokenizer.encode("The Fox").ids

@@ -1,4 +1,5 @@
 import math
+from typing import Literal
 
 import pytest
 import torch
@@ -103,6 +104,23 @@ def test_muon_takes_the_hidden_matrices_and_adamw_the_rest() -> None:
     set_rate([adamw, muon], 0.5)
     assert [group["lr"] for o in (adamw, muon) for group in o.param_groups] == [0.005, 0.05]
     assert len(make_optimizers(model, OptimizerSettings(kind="adamw"), 0.01)) == 1
+
+
+@pytest.mark.parametrize("name", ["layers", "layer"])  # as in ModernBERT and Llama, and as in BERT
+@pytest.mark.parametrize(("bf16", "steps"), [(False, 5), (False, 3), (True, 5)])
+def test_both_optimizers_do_as_the_settings_say(name: str, bf16: bool, steps: Literal[3, 5]) -> None:
+    model = nn.ModuleDict({"body": nn.ModuleDict({name: nn.ModuleList([nn.Linear(6, 4)])})})
+    matrix = model.get_parameter(f"body.{name}.0.weight")
+    alone = nn.Parameter(matrix.detach().clone())
+    settings = OptimizerSettings(muon_lr_factor=10, muon_steps=steps, weight_decay=0.5, beta2=0.75)
+    adamw, muon = make_optimizers(model, settings, 0.01, bf16)
+    expected = Muon([alone], 0.1, 0.5, torch.bfloat16 if bf16 else torch.float32, steps)
+    matrix.grad = torch.randn(4, 6, generator=torch.Generator().manual_seed(1))
+    alone.grad = matrix.grad.clone()
+    for optimizer in (muon, expected):
+        optimizer.step()
+    assert torch.equal(matrix, alone)
+    assert (adamw.defaults["betas"], adamw.defaults["weight_decay"]) == ((0.9, 0.75), 0.5)
 
 
 def test_muon_is_alone_where_only_hidden_matrices_are_trained() -> None:

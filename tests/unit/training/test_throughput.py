@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from retrace.compute.device import Device
 from retrace.compute.tensors import seeded
 from retrace.core.records import RunRecord
 from retrace.models.language_model import make_language_model
@@ -18,10 +19,10 @@ from tests.tiny import tiny_config, tiny_device
 SPEED = Speed(updates=7, seconds=12.34, waited=0.61, evaluating=3.21, tokens=98_765, flops=3.21e13, points=[])
 
 
-def _written(folder: Path, speed: Speed = SPEED) -> RunRecord:
+def _written(folder: Path, speed: Speed = SPEED, device: Device | None = None) -> RunRecord:
     model = torch.nn.Sequential(torch.nn.Linear(10, 4), torch.nn.Linear(4, 2))
     model[0].weight.requires_grad_(False)
-    write_run_record(folder / "run.json", speed, tiny_device(), model)
+    write_run_record(folder / "run.json", speed, device or tiny_device(), model)
     return RunRecord.read(folder / "run.json")
 
 
@@ -43,6 +44,8 @@ def test_speeds_of_a_run_by_hand(tmp_path: Path, monkeypatch) -> None:
 def test_utilisation_is_relative_to_the_peak_of_all_devices(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(throughput, "peak_flops", lambda gpu, bf16: 10e12)
     assert _written(tmp_path).utilisation_percent == 26.0  # 2.601 of 10
+    of_four = _written(tmp_path, device=replace(tiny_device(), processes=4, bf16=True))
+    assert (of_four.utilisation_percent, of_four.processes, of_four.precision) == (6.5, 4, "bf16")  # of 4 times 10
 
 
 def test_the_peak_is_that_of_the_data_sheet() -> None:
