@@ -123,7 +123,7 @@ def parse_yaml(text: str, path: Path) -> dict[str, Any]:
     except ReaderError as error:
         before = text[: error.position].split("\n")
         place = f"{len(before)}:{len(before[-1]) + 1}"
-        raise InputError(f"{path}:{place}: the character {error.character!r} is not allowed in YAML") from None
+        raise InputError(f"{path}:{place}: the character {chr(error.character)!r} is not allowed in YAML") from None
     except (RecursionError, ValueError, LookupError) as error:  # nested too deeply, or not a date, a number, a boolean
         raise InputError(f"{path}: not YAML: {error}") from None
     if not isinstance(params, dict):

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +18,7 @@ from retrace.cli.check import cache_folder
 from retrace.core.files import write_text
 from retrace.core.guard import take
 from tests.commands import refused, retrace
+from tests.gpus import pretend_gpus
 from tests.toy import ROOT, Project, copy_settings
 
 
@@ -228,3 +230,60 @@ def test_pins_that_were_removed(checkout: Project) -> None:
 def test_the_cache_that_is_looked_at_is_that_of_the_checkout(checkout: Project) -> None:
     (checkout.folder / ".dvc/config").write_text("[cache]\n    dir = elsewhere\n")
     assert cache_folder() == checkout.folder / ".dvc/elsewhere/files/md5"
+
+
+def test_what_a_run_in_progress_writes_is_no_leftover(checkout: Project) -> None:
+    """The command would remove it while the run writes."""
+    write_text(checkout.folder / "models/.tokens.partial/train.npy", "x")
+    lock = take(checkout.folder / ".retrace/locks/tokenize.lock")
+    assert lock is not None
+    with lock:
+        assert _wrong() == []
+    assert [check for check, *_ in _wrong()] == ["leftovers"]
+
+
+@pytest.mark.parametrize(("needed", "is_wrong"), [(500, False), (501, True)])
+def test_results_are_there_twice_in_the_cache_and_here(
+    checkout: Project, monkeypatch: pytest.MonkeyPatch, needed: int, is_wrong: bool
+) -> None:
+    outs = [{"path": "models/a", "md5": "01" * 16, "size": needed}]
+    (checkout.folder / "dvc.lock").write_text(json.dumps({"stages": {"a": {"cmd": "a", "outs": outs}}}) + "\n")
+    (checkout.folder / "data/dvc.lock").unlink()
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: SimpleNamespace(free=1000))
+    assert [(check, fix) for check, _, fix in _wrong()] == [("space", "dvc gc --workspace")] * is_wrong
+
+
+def test_a_retrace_of_another_checkout(checkout: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = checkout.folder / "other"
+    monkeypatch.setattr(doctor, "PROJECT", other)
+    said = f"retrace is installed from another checkout, {other}"
+    assert _wrong() == [("environment", said, "make setup && source .venv/bin/activate")]
+
+
+def test_a_torch_for_cpus_is_of_the_pinned_version_and_uses_no_gpu(checkout: Project, monkeypatch) -> None:
+    (checkout.folder / "requirements.txt").write_text("torch==2.9.0\n")
+    monkeypatch.setattr(doctor, "installed", lambda name: "2.9.0+cpu")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert _wrong() == []
+    monkeypatch.setenv("PATH", pretend_gpus(checkout.folder / "programs", 2)["PATH"])
+    said = "2 GPUs visible, which this torch cannot use"
+    assert _wrong() == [("devices", said, "python -m pip install -r requirements.txt")]
+
+
+def test_within_a_checkout_it_says_which_folder_to_run_it_in(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "dvc.yaml").touch()
+    (here / "docs/more").mkdir(parents=True)
+    monkeypatch.chdir("docs/more")
+    assert refused("check") == f"error: params.yaml: no such file or folder; run it in {here}\n"
+
+
+def test_programs_that_are_not_on_the_path(checkout: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    assert _wrong() == [("environment", "dvc and git not on the PATH", "source .venv/bin/activate")]
+
+
+def test_an_entry_of_the_cache_whose_size_was_not_recorded(checkout: Project) -> None:
+    outs = [{"path": "models/a", "md5": "01" * 16}]
+    (checkout.folder / "dvc.lock").write_text(json.dumps({"stages": {"a": {"cmd": "a", "outs": outs}}}) + "\n")
+    write_text(checkout.folder / ".dvc/cache/files/md5/01" / ("01" * 15), "hello")
+    assert _wrong() == []

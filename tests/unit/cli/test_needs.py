@@ -160,3 +160,10 @@ def test_the_folder_of_another_checkpoint_is_not_this_ones(here: Path) -> None:
         write_json(Path("data/model/source.json"), {"from": origin})
         layers.append(getattr(config_of(read_params()), "num_hidden_layers", None))
     assert layers == [12, 3]
+
+
+def test_a_disk_that_has_half_of_what_is_estimated_may_do(machine) -> None:
+    needed = needs._disk(_planned())
+    for free, code in ((needed // 2 + 1, 0), (needed // 2 - 1, 2)):
+        machine.disk = free
+        assert retrace("needs").code == code

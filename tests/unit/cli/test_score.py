@@ -234,3 +234,16 @@ def test_labels_and_probabilities_of_any_length_are_read() -> None:
     long = "9" * 5000
     assert _scores(_classes(_column(long, 1), _column(long, 1)))["accuracy"] == 1.0
     assert _refusal(_classes(_column("x", "y"), f"label,x,y\nx,1,0\ny,0,{long}\n"))
+
+
+def test_where_one_class_is_right_all_predictions_may_be_wrong() -> None:
+    done = _classes(_column(1, 1), _column(0, 0))
+    assert _scores(done)["accuracy"] == 0.0
+    assert "warning: unknown class: 2 of 2 predictions are 0, which gold.tsv does not have\n" in done.err
+
+
+def test_numbers_of_other_questions_are_left_out() -> None:
+    """Of those that the data set does not have, and with --allow-missing of those without a prediction."""
+    expected = _scores(_squad(WHOLE, numbers={"a": 0.25, "b": 0.75}))
+    assert _scores(_squad(WHOLE | {"z": "x"}, numbers={"z": 0.5, "a": 0.25, "b": 0.75})) == expected
+    assert _scores(_squad({"a": "Ada Lund"}, "--allow-missing", numbers={"a": 0.25, "b": 0.75}))["total"] == 1

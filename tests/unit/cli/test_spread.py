@@ -8,7 +8,8 @@ import pytest
 import typer
 
 from retrace.cli.spread import _default_jobs, _repro
-from retrace.cli.workers import Here, Queued, Slurm
+from retrace.cli.workers import Here, Queued, Slurm, log_of, why_failed
+from retrace.core.files import write_text
 from tests.gpus import pretend_gpus
 
 CORES = len(os.sched_getaffinity(0))
@@ -39,3 +40,13 @@ def test_a_job_that_slurm_could_not_start_is_named(capsys: pytest.CaptureFixture
         _repro(place, {"needed": []}, [], at_once)
     said = "error: 1 of 1 stages failed:\n  needed: the job did not start (.retrace/spread/jobs)\n"
     assert capsys.readouterr().err == said
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [("error: first\nerror: second\nstage failed\n", "second"), ("first\nsecond\n \n", "second"), ("\n", "no output")],
+)
+def test_why_a_run_failed_is_its_last_error_or_else_its_last_line(output: str, why: str) -> None:
+    write_text(log_of("cell"), output)
+    assert why_failed("cell") == f"{why} (.retrace/spread/cell.log)"

@@ -207,3 +207,24 @@ def test_sizes_are_in_binary_units() -> None:
     counts = (0, 1536, 2**20 - 2**10, 2**20, 2**30 - 2**20, 2**30, 3 * 2**29)
     shown = ["0 KiB", "2 KiB", "1023 KiB", "1 MiB", "1023 MiB", "1.0 GiB", "1.5 GiB"]
     assert [size(count) for count in counts] == shown
+
+
+def test_a_writer_killed_as_it_removed_the_former_folder_leaves_nothing_in_the_way(tmp_path: Path) -> None:
+    for name in ("out", ".out.former.partial"):
+        write_text(tmp_path / name / "x", "old")
+    with atomic_folder(tmp_path / "out") as folder:
+        (folder / "y").write_text("new")
+    assert (_names(tmp_path), _names(tmp_path / "out")) == (["out"], ["y"])
+
+
+def test_a_link_under_the_temporary_name_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("kept")
+    (tmp_path / ".a.partial").symlink_to("other")
+    write_text(tmp_path / "a", "new")
+    assert _names(tmp_path) == ["a", "other"]
+    assert ((tmp_path / "other").read_text(), (tmp_path / "a").read_text()) == ("kept", "new")
+
+
+def test_floats_in_tuples_are_rounded_too() -> None:
+    """As records have them, whose fields are tuples."""
+    assert rounded({"ends": (1.23456789, (2.3456789, 1))}) == {"ends": [1.23457, [2.34568, 1]]}

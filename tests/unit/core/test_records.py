@@ -6,6 +6,7 @@ import pytest
 
 from retrace.core import records
 from retrace.core.errors import InputError
+from retrace.core.files import write_text
 from retrace.core.records import find_origin, git, try_git
 
 
@@ -52,3 +53,25 @@ def test_git_names_files_whatever_their_bytes(tmp_path: Path) -> None:
     name = b"\xe9t\xe9".decode(errors="surrogateescape")
     (tmp_path / name).touch()
     assert git("status", "--porcelain", folder=tmp_path) == f"?? {name}"
+
+
+def test_what_the_pipeline_writes_and_what_git_does_not_know_is_no_change(tmp_path: Path, monkeypatch) -> None:
+    """Else the origin of every stage but the first would be a commit with changes."""
+    monkeypatch.setattr(records, "PROJECT", tmp_path)
+    written = ("dvc.lock", "data/dvc.lock", "reports/metrics.json", "studies/a/reports/study.json")
+    for name in (*written, "params.yaml"):
+        write_text(tmp_path / name, "old")
+    git("init", "-q", folder=tmp_path)
+    git("add", ".", folder=tmp_path)
+    git("-c", "user.name=a", "-c", "user.email=b", "commit", "-qm", "c", folder=tmp_path)
+    for name in (*written, "notes.txt"):
+        write_text(tmp_path / name, "new")
+    assert find_origin().clean
+    write_text(tmp_path / "params.yaml", "new")
+    assert not find_origin().clean
+
+
+def test_without_git_nothing_is_said_to_be_of_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    found = find_origin()
+    assert (found.commit, found.clean) == (None, False)

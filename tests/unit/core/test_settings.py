@@ -8,7 +8,7 @@ import pytest
 from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
-from retrace.core.settings import Params, Section, build, read_params, require, section
+from retrace.core.settings import Params, Section, build, parse_yaml, read_params, require, section
 
 
 class Inner(Section):
@@ -123,3 +123,17 @@ def test_values_that_no_setting_can_have_are_one_line(tmp_path: Path, value: str
 def test_missing_section_says_what_there_is() -> None:
     with pytest.raises(InputError, match=r"methods\.big\.rank is missing; methods has: small"):
         section({"methods": {"small": 1}}, "methods.big.rank")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("lr: 1\nsst2: {lr: 1\n", "3:1: expected ',' or '}', but got '<stream end>'"),
+        ("lr: 1\nseed: \x07", "2:7: the character '\\x07' is not allowed in YAML"),
+        ("lr: 1\nsst2: {2024-01-01: 1}\n", " the key datetime.date(2024, 1, 1) is not allowed; expected text"),
+        ("# nothing\n", " expected keys and values, found nothing"),
+    ],
+)
+def test_what_is_no_yaml_is_named_by_its_line_and_column(text: str, said: str) -> None:
+    with pytest.raises(InputError, match=f"^{re.escape(f'params.yaml:{said}')}"):
+        parse_yaml(text, Path("params.yaml"))

@@ -177,3 +177,14 @@ def test_every_published_figure_stands_in_the_report(study: str) -> None:
     figures += [str(count) for section in published.sections for count in section.get("published", {}).values()]
     assert len(figures) > 5
     assert [text for text in figures if not stands(text)] == []
+
+
+def test_all_or_none_of_a_fraction_is_exact_and_of_a_percentage_rounded() -> None:
+    """A published accuracy of 1 is no rounded 0.6."""
+
+    def digits(scale: str) -> list[int]:
+        return [PublishedCell("r", "c", None, printed(text), scale).digits for text in ("0", "1", "-1", "0.5")]
+
+    assert digits("fraction") == digits("correlation") == [4, 4, 4, 1]
+    assert digits("percentage") == [2, 0, 0, 1]
+    assert digits("count") == digits("perplexity") == [0, 0, 0, 1]

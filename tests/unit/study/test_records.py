@@ -216,3 +216,10 @@ def test_a_study_without_a_budget_is_one_line(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(ROOT)
     said = refused("study", "record", "plm-peft", 1, "--change", "x")
     assert said == "error: NAME: 'plm-peft' has no budget; expected one of two-cores, one-gpu\n"
+
+
+def test_an_entry_is_of_the_day_on_which_its_last_stage_was_done(tmp_path: Path) -> None:
+    runs = _finish_three(tmp_path)
+    last = tmp_path / "2/reports/runs/stages/evaluate.json"
+    write_json(last, read_json(last) | {"origin": ORIGIN | {"date": "2026-11-23"}})
+    assert read_entry("two-cores", "", runs).date == "2026-11-23"
