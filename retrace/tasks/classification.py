@@ -17,7 +17,6 @@ from retrace.finetuning.settings import FineTuneSettings, check_room
 from retrace.finetuning.task import Row, Task, Tensors
 from retrace.models.heads import Head, objective_of, read_config, takes_segments
 from retrace.results.grid import Kind
-from retrace.results.predictions import LOGIT
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, load_tokenizer
 
 
@@ -112,6 +111,6 @@ class Classification(Task[EncodedExample]):
     def rows(self, examples: Sequence[EncodedExample], scores: Sequence[np.ndarray]) -> list[Row]:
         """Row number in the data, gold class and the logit of each class, logit_0 to logit_{C-1}."""
         return [
-            {"id": number, "label": example.label, **{f"{LOGIT}{i}": float(logit) for i, logit in enumerate(score)}}
+            {"id": number, "label": example.label, **{f"logit_{i}": float(logit) for i, logit in enumerate(score)}}
             for number, (example, score) in enumerate(zip(examples, scores, strict=True))
         ]
