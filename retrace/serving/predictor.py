@@ -2,8 +2,7 @@
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,15 +35,13 @@ SUGGESTIONS = 5
 _MASKS = re.compile(r"(?<!\s)\s*(?:\[MASK\]|_{3,})", re.IGNORECASE)
 
 
-def changed_settings(cell: Cell, params: Mapping[str, Any]) -> list[str]:
-    """The settings of a trained model that have other values now, by dvc.lock; none if it is not recorded there."""
-    if not LOCKFILES[0].is_file():
-        return []
-    for stage in (read_yaml(LOCKFILES[0]).get("stages") or {}).values():
-        if any(Path(out["path"]) == WEIGHTS / cell.path for out in stage.get("outs", ())):
-            trained = stage.get("params", {}).get(str(PARAMS), {})
-            return [key for key, value in trained.items() if value != section(params, key)]
-    return []
+def changed_settings(cells: Sequence[Cell], params: Mapping[str, Any]) -> Iterator[tuple[Cell, str]]:
+    """The settings of trained models that have other values now, by dvc.lock; none of those not recorded there."""
+    stages = (read_yaml(LOCKFILES[0]).get("stages") or {}) if LOCKFILES[0].is_file() else {}
+    trained = {out["path"]: stage.get("params", {}) for stage in stages.values() for out in stage.get("outs", ())}
+    for cell in cells:
+        recorded = trained.get((WEIGHTS / cell.path).as_posix(), {}).get(str(PARAMS), {})
+        yield from ((cell, key) for key, value in recorded.items() if value != section(params, key))
 
 
 class Predictor:
@@ -72,9 +69,8 @@ class Predictor:
             self.settings = settings = build(AnswerSettings, params, task)
             self.task = ANSWERING[settings.answers].read(folder, base, settings)
         check_length(f"{task}.max_length", self.settings.max_length, base)
-        for cell in cells:
-            for key in changed_settings(cell, params):
-                print(f"note: {key} is not what {cell.title} was trained with; run dvc repro", file=sys.stderr)
+        for cell, key in changed_settings(cells, params):
+            print(f"note: {key} is not what {cell.title} was trained with; run dvc repro", file=sys.stderr)
         self._device = open_device(0, build(Precision, params, "precision"), lease=False)
         self._models: list[nn.Module] = []
         for folder in folders:
