@@ -1,7 +1,7 @@
 """A fine-tuning method, an entry under `methods` in params.yaml: the checkpoint it starts from and what it trains."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -29,6 +29,7 @@ class Method:
 
     tuning: ModuleType  # of retrace/methods
     settings: MethodSettings
+    place: str = field(compare=False)  # where the settings were read: the file and the key
 
     @property
     def base(self) -> Path:
@@ -43,9 +44,12 @@ class Method:
     def tune(self, model: PreTrainedModel, head: Head) -> None:
         """Choose the weights to train and add those of the method.
 
-        Raises InputError if none is left to train.
+        Raises InputError if none is left to train or a setting does not suit the model.
         """
-        self.tuning.tune(model, head, self.settings)
+        try:
+            self.tuning.tune(model, head, self.settings)
+        except InputError as error:
+            raise InputError(f"{self.place}.{error}") from None
         if not any(weight.requires_grad for weight in model.parameters()):
             raise InputError(f"{plugin_file(METHODS, self.file)}: tune leaves no weight to train")
 
@@ -72,7 +76,7 @@ def read_method(params: Mapping[str, Any], label: str, task: str | None = None) 
 
     Raises InputError if its settings are wrong or no file of retrace/methods has its name.
     """
-    return Method(*method_settings(params, label, task))
+    return Method(*method_settings(params, label, task), f"params.yaml: methods.{label}")
 
 
 def freeze_pretrained(model: PreTrainedModel, head: Head) -> None:

@@ -45,7 +45,7 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
         from peft import LoraConfig, inject_adapter_in_model
 
         if head == "language_model":
-            raise InputError(f"params.yaml: methods: embedding_rank: {rank} is not allowed with answers: generative")
+            raise InputError(f"embedding_rank: {rank} is not allowed with answers: generative")
         inject_adapter_in_model(LoraConfig(r=rank, lora_alpha=rank, target_modules=[token_embeddings(model)]), model)
     freeze_pretrained(model, head)
     for name in layer_matrices(model, "OUTPUTS"):

@@ -45,7 +45,7 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
     from retrace.finetuning.method import freeze_pretrained
 
     if settings.embeddings and head == "language_model":
-        raise InputError("params.yaml: methods: embeddings: true is not allowed with answers: generative")
+        raise InputError("embeddings: true is not allowed with answers: generative")
     inject_adapter_in_model(_config(model, settings), model)
     freeze_pretrained(model, head)
 
@@ -87,7 +87,7 @@ def _config(model: PreTrainedModel, settings: Settings) -> LoraConfig:
         weights = [getattr(model.get_submodule(name), "weight", None) for name in names if in_body(model, name)]
         if not weights or any(weight is None or weight.ndim != 2 for weight in weights):
             allowed = f"expected names of matrices, such as {', '.join(family_of(model.config).ATTENTION)}"
-            raise InputError(f"params.yaml: methods: targets: {target!r} is not allowed; {allowed}")
+            raise InputError(f"targets: {target!r} is not allowed; {allowed}")
         of_head += [name for name in names if not in_body(model, name)]
     return LoraConfig(
         r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout,  # pyright: ignore[reportArgumentType]

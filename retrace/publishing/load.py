@@ -5,7 +5,7 @@ is loaded by `load_tuned`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,8 @@ def read_description(path: Path) -> tuple[Tuning, str | None]:
     """
     found = build(Description, {"": read_json(path)}, "", path)
     module = load_method(found.method, "method", path)
-    method = Method(module, build(module.Settings, {"settings": found.settings}, "settings", path))
+    settings = build(module.Settings, {"settings": found.settings}, "settings", path)
+    method = Method(module, settings, f"{path}: settings")
     return Tuning(method, found.head, found.classes, found.question_match), found.base
 
 
@@ -92,7 +93,7 @@ def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
             raise InputError(f"{name}: {value!r} is not what params.yaml lists; expected one of {allowed}")
     method = read_method(params, cell.method, cell.task)
     # Names in this project, which mean nothing elsewhere.
-    method = Method(method.tuning, method.settings.model_copy(update={"method": None, "checkpoint": None}))
+    method = replace(method, settings=method.settings.model_copy(update={"method": None, "checkpoint": None}))
     if matrix.kind_of(cell.task) == "classification":
         return Tuning(method, "classifier", read_classes(matrix.data_of(cell.task)))
     reading = build(AnswerSettings, params, cell.task)

@@ -147,14 +147,14 @@ def _written(model: PreTrainedModel) -> torch.Tensor:
 
 @pytest.mark.parametrize("method", BESIDE_EMBEDDINGS)
 def test_a_language_models_embeddings_get_no_product(tmp_path: Path, method: str) -> None:
-    with pytest.raises(InputError, match=r"embedding.*is not allowed with answers: generative"):
+    with pytest.raises(InputError, match=rf"^params.yaml: methods.{method}.embedding.*is not allowed with answers: generative"):
         _start(method, _causal(tmp_path, True), "language_model", **BESIDE_EMBEDDINGS[method])
 
 
 def test_targets_name_the_matrices(tmp_path: Path) -> None:
     model = _start("lora", tiny_pretrained(tmp_path), targets=("Wi",))
     assert {name.split(".")[-4] for name in _trained(model) if "lora_" in name} == {"Wi"}
-    with pytest.raises(InputError, match=r"targets: 'Wii' is not allowed; expected names of matrices, such as attn"):
+    with pytest.raises(InputError, match=r"^params.yaml: methods.lora.targets: 'Wii' is not allowed; expected names of"):
         _start("lora", tiny_pretrained(tmp_path), targets=("Wi", "Wii"))
     for module in ("attn_norm", "attn", "layers"):
         with pytest.raises(InputError, match=f"targets: '{module}' is not allowed; expected names of matrices"):

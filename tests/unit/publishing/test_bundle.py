@@ -64,7 +64,8 @@ def _loaded(lines: tuple[str, ...]) -> Any:
 
 def _tuning(method: str, head: Head, match: bool = False, **chosen: Any) -> Tuning:
     module = load_method(method, "")
-    return Tuning(Method(module, module.Settings(**chosen)), head, CLASSES if head == "classifier" else (), match)
+    tuning = Method(module, module.Settings(**chosen), f"params.yaml: methods.{method}")
+    return Tuning(tuning, head, CLASSES if head == "classifier" else (), match)
 
 
 def _publish(folder: Path, tuning: Tuning, pretrained: Path, address: Any = None) -> tuple[LoadingCode, Any, Path]:
@@ -147,6 +148,14 @@ def test_a_model_is_fetched_at_the_commits_asked_for_with_no_token_but_the_envir
     monkeypatch.setenv("HF_TOKEN", variable)
     torch.testing.assert_close(_answer(load_tuned("org/name", "trial")), _answer(model))
     assert asked == [("org/name", "trial", token), ("org/base", PIN.commit, token)]
+
+
+def test_a_description_that_does_not_suit_the_model_is_named(tmp_path: Path) -> None:
+    path = tmp_path / DESCRIPTION
+    write_json(path, _tuning("lora", "classifier", targets=("none",)).description(None))
+    described, _ = read_description(path)
+    with pytest.raises(InputError, match=rf"^{path}: settings.targets: 'none' is not allowed"):
+        described.method.start("classifier", tiny_pretrained(tmp_path / "pretrained"), 0, "eager")
 
 
 def test_a_whole_model_goes_onto_no_other(tmp_path: Path) -> None:
