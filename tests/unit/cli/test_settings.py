@@ -59,7 +59,7 @@ def test_the_preset_real_is_the_study_two_cores_without_its_matrix() -> None:
 
 
 def test_a_preset_for_fewer_hours_trains_less(folder: Path) -> None:
-    for hours, epochs, examples in ("0.5", 1, 60000), ("2", 6, None):
+    for hours, epochs, examples in ("0.5", 1, 60000), ("2", 8, None):
         assert retrace("preset", "real", "--hours", hours).code == 0
         params = read_yaml(folder / "params.yaml")
         assert (params["pretrain"]["epochs"], params["squad"]["max_train_examples"]) == (epochs, examples)
