@@ -105,6 +105,25 @@ def test_a_task_has_its_own_dropout_and_answers_are_as_long_as_by_default(machin
     assert _planned("squad full 1")[0].needs.peak > 0
 
 
+def test_training_windows_shorter_than_those_of_the_test_take_less_memory(machine) -> None:
+    machine.project.set_all({"squad.max_length": 64, "squad.doc_stride": 16, "squad.train_length": 32})
+    (short,) = _planned("squad full 1")
+    machine.project.set_all({"squad.max_length": 32, "squad.train_length": None})
+    (as_short,) = _planned("squad full 1")
+    assert short.peak == as_short.peak
+
+
+def test_each_process_is_planned_for_the_largest_share_of_a_batch(machine, monkeypatch) -> None:
+    """Of five examples one of two processes takes three, as of six."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+
+    def memory(batch: int) -> int:
+        machine.project.set("sst2.batch_size", batch)
+        return needs.planned_memory(read_params(), "sst2 full 1") or 0
+
+    assert 0 < memory(4) < memory(5) == memory(6)
+
+
 def test_out_of_memory_names_what_takes_less_and_what_was_planned(machine, monkeypatch) -> None:
     monkeypatch.setenv("RETRACE_MICRO_BATCH", "2")
     params, runs = read_params(), {run.name: run.needs for run in _planned()}

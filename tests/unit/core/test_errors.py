@@ -29,6 +29,7 @@ def _raise(error: BaseException):
         (FileNotFoundError("No such file: m.st"), 2, "error: m.st: no such file, or it cannot be read\n"),
         (PermissionError(errno.EACCES, "Permission denied", "a/b"), 2, "error: a/b: Permission denied\n"),
         (OSError(errno.ENOSPC, "full", "m.bin"), 2, "error: m.bin: full; nothing was left half-written\n"),
+        (OSError(errno.EDQUOT, "quota", "m.bin"), 2, "error: m.bin: quota; nothing was left half-written\n"),
         (MemoryError(), 2, "error: out of memory; use a smaller model, smaller batches or less data\n"),
         (SafetensorError("header too large"), 2, "error: weights: header too large\n"),
         (InputError("x: \x1b]0;a\x07\nerror: \x9b"), 2, "error: x: \\x1b]0;a\\x07\\nerror: \\x9b\n"),

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from peft import PeftModel
+from peft.tuners.lora import LoraLayer
 from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
@@ -90,6 +91,7 @@ def test_adapters_are_two_per_layer_and_at_first_change_little(tmp_path: Path, f
     assert sizes == [2 * HIDDEN * narrow + HIDDEN + narrow] * (2 * LAYERS)
     table = plain.get_parameter(f"{token_embeddings(plain)}.weight")
     assert _count(model, "lora_embedding") == (rank or 0) * sum(table.shape)
+    assert [part.scaling for part in model.modules() if isinstance(part, LoraLayer)] == [{"default": 1.0}] * bool(rank)
     torch.testing.assert_close(_answer(model), _answer(plain), atol=0.02, rtol=0.02)
 
 
@@ -147,14 +149,15 @@ def _written(model: PreTrainedModel) -> torch.Tensor:
 
 @pytest.mark.parametrize("method", BESIDE_EMBEDDINGS)
 def test_a_language_models_embeddings_get_no_product(tmp_path: Path, method: str) -> None:
-    with pytest.raises(InputError, match=rf"^params.yaml: methods.{method}.embedding.*is not allowed with answers: generative"):
+    said = rf"^params.yaml: methods.{method}.embedding.*is not allowed with answers: generative"
+    with pytest.raises(InputError, match=said):
         _start(method, _causal(tmp_path, True), "language_model", **BESIDE_EMBEDDINGS[method])
 
 
 def test_targets_name_the_matrices(tmp_path: Path) -> None:
     model = _start("lora", tiny_pretrained(tmp_path), targets=("Wi",))
     assert {name.split(".")[-4] for name in _trained(model) if "lora_" in name} == {"Wi"}
-    with pytest.raises(InputError, match=r"^params.yaml: methods.lora.targets: 'Wii' is not allowed; expected names of"):
+    with pytest.raises(InputError, match=r"^params.yaml: methods.lora.targets: 'Wii' is not allowed; expected names"):
         _start("lora", tiny_pretrained(tmp_path), targets=("Wi", "Wii"))
     for module in ("attn_norm", "attn", "layers"):
         with pytest.raises(InputError, match=f"targets: '{module}' is not allowed; expected names of matrices"):
