@@ -390,7 +390,8 @@ def test_a_checkpoint_has_its_own_sizes_and_tokenizer(params) -> None:
     other = _settings(Cell("sst2", "other", 1), params)
     params["model"]["checkpoint"], params["tokenizer"]["train_on"] = f"org/bert@{COMMIT}", ["text"]
     scratch = _settings(Cell("sst2", "scratch", 1), params)
-    for found, given in ((other, set[str]()), (scratch, {"family", "model.checkpoint", "tokenizer.train_on"})):
+    read = {"tokenizer.train_on", "tokenizer.with_questions"}
+    for found, given in ((other, set[str]()), (scratch, {"family", "model.checkpoint", *read})):
         assert {key for key in found if key.startswith(("family", "model.", "tokenizer."))} == given
 
 
