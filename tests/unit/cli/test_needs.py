@@ -105,7 +105,7 @@ def test_a_task_has_its_own_dropout_and_answers_are_as_long_as_by_default(machin
     assert _planned("squad full 1")[0].needs.peak > 0
 
 
-def test_training_windows_shorter_than_those_of_the_test_take_less_memory(machine) -> None:
+def test_training_is_planned_for_the_windows_that_it_reads(machine) -> None:
     machine.project.set_all({"squad.max_length": 64, "squad.doc_stride": 16, "squad.train_length": 32})
     (short,) = _planned("squad full 1")
     machine.project.set_all({"squad.max_length": 32, "squad.train_length": None})

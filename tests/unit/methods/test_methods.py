@@ -157,7 +157,8 @@ def test_a_language_models_embeddings_get_no_product(tmp_path: Path, method: str
 def test_targets_name_the_matrices(tmp_path: Path) -> None:
     model = _start("lora", tiny_pretrained(tmp_path), targets=("Wi",))
     assert {name.split(".")[-4] for name in _trained(model) if "lora_" in name} == {"Wi"}
-    with pytest.raises(InputError, match=r"^params.yaml: methods.lora.targets: 'Wii' is not allowed; expected names"):
+    said = r"^params.yaml: methods.lora.targets: 'Wii' is not allowed; expected names of matrices, such as attn"
+    with pytest.raises(InputError, match=said):
         _start("lora", tiny_pretrained(tmp_path), targets=("Wi", "Wii"))
     for module in ("attn_norm", "attn", "layers"):
         with pytest.raises(InputError, match=f"targets: '{module}' is not allowed; expected names of matrices"):
