@@ -17,7 +17,7 @@ from retrace.report.page import REPORTS
 from retrace.results.grid import PREDICTIONS, Grid, Kind
 from retrace.results.predictions import read_updates
 from retrace.statistics.comparisons import DIFFER, MODELS_TIE, TIE
-from retrace.statistics.scales import Figure
+from retrace.statistics.scales import SCALES, Figure
 
 Curve = Sequence[tuple[float, float]]
 
@@ -74,6 +74,12 @@ class TaskResults:
     def sign(self) -> int:
         """1 if a higher headline is better, -1 if a lower one is."""
         return -1 if self.legend.better == "lower" else 1
+
+    @property
+    def weight(self) -> float:
+        """What puts headlines of different scales side by side: more is better, and a whole scale is 100 wide."""
+        low, high = SCALES[self.legend.scale].ends
+        return self.sign * (100 / (shown_factor(self.legend) * (high - low)) if math.isfinite(high - low) else 1)
 
     @cached_property
     def methods(self) -> list[str]:

@@ -34,8 +34,9 @@ def verdict(
     `shares` are the percentages of weights that methods train. A rule that does not apply, for instance because a
     method was not run, says nothing.
     """
-    said = [_worth(tasks), _cheap(tasks, shares), _perplexity(perplexity), _baselines(tasks)]
-    if most_seeds(tasks) == 1:
+    worth, cheap, baselines = _worth(tasks), _cheap(tasks, shares), _baselines(tasks)
+    said = [worth, cheap, _perplexity(perplexity), baselines]
+    if any((worth, cheap, baselines)) and most_seeds(tasks) == 1:
         said.append("With one seed, these differences are between trained models and say nothing about the methods.")
     return [sentence for sentence in said if sentence]
 
@@ -66,7 +67,7 @@ def _cheap(tasks: Sequence[TaskResults], shares: Mapping[str, float]) -> str:
     found = [method for method, compared in gains.items() if tasks and len(compared) == len(tasks)]
     if not found:
         return ""
-    best = max(found, key=lambda method: sum(task.sign * task.score(method).value for task in tasks))
+    best = max(found, key=lambda method: sum(task.weight * task.score(method).value for task in tasks))
     parts = [
         f"{gain.text}{points(task.legend)} on {task.noun}{' (a tie)' if gain.is_tie else ''}"
         for task, gain in gains[best]
@@ -246,9 +247,9 @@ def summary_table(tasks: Sequence[TaskResults], shares: Mapping[str, float], sec
 
 
 def _behind(tasks: Sequence[TaskResults], method: str) -> float:
-    """How far a method is below the best, the mean over its tasks."""
+    """How far a method is below the best, the weighted mean over its tasks."""
     own = [task for task in tasks if method in task.methods]
-    return fmean(task.sign * (task.score(task.methods[0]).value - task.score(method).value) for task in own)
+    return fmean(task.weight * (task.score(task.methods[0]).value - task.score(method).value) for task in own)
 
 
 def _trained(percent: float | None) -> str:

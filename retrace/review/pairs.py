@@ -10,12 +10,13 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from retrace.core.errors import InputError
-from retrace.core.paths import QUESTIONS, TEXT, questions_path, task_and_part
+from retrace.core.paths import QUESTIONS, TASKS, TEXT, examples_path, questions_path, task_and_part
 from retrace.datasets.squad import read_questions
 from retrace.evaluation.outcomes import Answered, Classified, Scoring, classified, logits_of
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.settings import EvaluateParams
 from retrace.perplexity.measures import DOCUMENTS, Measured, are_same_documents, read_documents, resampled
+from retrace.perplexity.settings import PerplexitySettings
 from retrace.report.runs import flat
 from retrace.results.grid import PREDICTIONS, Cell, Kind
 from retrace.results.predictions import kept_epoch, read_epochs
@@ -36,7 +37,7 @@ def paired_differences(
     runs = [(side, Cell(own, method, seed)) for side, listed in zip(sides, seeds, strict=True) for seed in listed]
     outcomes = [_outcome(cell, part, kind, side) for side, cell in runs]
     found = [outcome for outcome in outcomes if outcome is not None]
-    if any(_asked(outcome) != _asked(found[0]) for outcome in found):
+    if _have_other_examples(own, part, kind, sides) or any(_asked(each) != _asked(found[0]) for each in found):
         return None
     if len(found) < len(outcomes) or seeds[0] != seeds[1]:
         return {}
@@ -70,9 +71,11 @@ def why_not_comparable(split: str, measure: str, sides: Sequence[Revision]) -> s
     is_pseudo = measure == "pseudo"
     if _differ("bytes", split, sides, is_pseudo) or (not all(map(_documents, sides)) and have_other_data(TEXT, sides)):
         return "the passages differ" if is_pseudo else "the text differs"
-    key = {"masked": "perplexity.mask_rate", "causal": "perplexity.stride"}.get(measure)
-    if key and len({flat(side.params).get(key) for side in sides if side.params}) > 1:
-        return f"{key} differs"
+    key = {"masked": "mask_rate", "causal": "stride"}.get(measure)
+    if key:
+        default = PerplexitySettings.model_fields[key].default
+        if len({side.params.get("perplexity", {}).get(key, default) for side in sides if side.params}) > 1:
+            return f"perplexity.{key} differs"
     is_per_token_only = measure == "unigram" or any((split, measure) not in _documents(side) for side in sides)
     return "the tokenizer differs" if is_per_token_only and _have_other_tokens(split, sides) else ""
 
@@ -138,6 +141,14 @@ def _outcome(cell: Cell, part: str, kind: Kind, revision: Revision) -> Classifie
         return None
 
 
+def _have_other_examples(task: str, part: str, kind: Kind, sides: Sequence[Revision]) -> bool:
+    """Whether the files with a task's examples are available, and differ."""
+    is_classification = kind == "classification"
+    path = examples_path(TASKS / task, part) if is_classification else questions_path(QUESTIONS / task, part)
+    old, new = (side.read(path) for side in sides)
+    return None not in (old, new) and old != new
+
+
 def _asked(outcome: Classified | Answered) -> Sequence[object]:
-    """The right classes, or the right answers, by which examples are recognised."""
+    """The right classes, or the right answers: without the files, what examples are recognised by."""
     return outcome.labels.tolist() if isinstance(outcome, Classified) else outcome.golds

@@ -38,7 +38,7 @@ WITHIN_NOISE = "within noise: {} of {} figures differ, but none that models are 
 
 
 TRACKED = (
-    "predictions", "data/question_answering", "reports/runs", "reports/scores.json",
+    "predictions", "data/classification", "data/question_answering", "reports/runs", "reports/scores.json",
     "reports/perplexity-documents.parquet",
 )  # fmt: skip
 
@@ -239,6 +239,27 @@ def test_the_same_seeds_are_paired(repository: Repository) -> None:
     assert said == "not compared: 1 of 11 figures differ, and none of these can be compared"
 
 
+@pytest.mark.parametrize(
+    ("part", "why"),
+    [
+        ("dev", "not compared: the examples differ"),
+        ("train", "95% interval +0.9 to +3.1 points, of the same seeds, paired"),
+    ],
+)
+def test_other_texts_with_the_same_labels_are_other_examples(repository: Repository, part: str, why: str) -> None:
+    """Only those that are scored: what a model was trained on may differ."""
+    repository.set("finetune.seeds", [1, 2, 3])
+    folder = Path("data/classification/sst2")
+    for name in ("train", "dev"):
+        write_text(folder / f"{name}.jsonl", "first\n")
+    _predict(20, 40, 60)
+    repository.commit()
+    write_text(folder / f"{part}.jsonl", "other\n")
+    _predict(16, 36, 56)
+    repository.write(_metrics(full=0.82))
+    assert [change.why for change in _found()[1].changes] == [why]
+
+
 def test_seeds_that_differ_are_not_paired(repository: Repository) -> None:
     repository.set("finetune.seeds", [1, 2])
     _predict(40, 40)
@@ -411,6 +432,13 @@ def test_perplexities_of_a_causal_model_with_another_stride_are_not_compared(rep
     repository.set("perplexity.stride", 32)
     repository.write(perplexity=_lose([2.4] * 100, kind="causal"))
     assert [change.why for change in _found()[1].changes] == ["not compared: perplexity.stride differs"]
+
+
+def test_a_default_that_only_one_side_writes_out_is_no_difference(repository: Repository) -> None:
+    repository.commit(perplexity=_lose([1.8] * 100, kind="causal"))
+    repository.set("perplexity.stride", 64)
+    repository.write(perplexity=_lose([2.4] * 100, kind="causal"))
+    assert [change.counts for change in _found(code=1)[1].changes] == [True]
 
 
 def test_what_only_one_has_is_named_and_no_flag_is_resolved_by_it(repository: Repository) -> None:
