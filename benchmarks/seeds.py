@@ -1,8 +1,8 @@
 """Does the sample say the same from every seed, in bf16 and fp32, in one process and in two?
 
 Pretraining and both tasks from each seed, which draws weights, masks and order alike. The settings were chosen on the
-corpora of sample.seed 1 and 2; `--corpus 5` is another one, whose figures chose nothing. Results go to seeds.csv.
-`--precisions emulated-bf16` is for a CPU without bf16 instructions.
+corpora of sample.seed 1 and 2; `--corpus 5` is another one, whose figures chose nothing. Results go to seeds.csv, each
+kind of processor in rows of its own. `--precisions emulated-bf16` is for a CPU without bf16 instructions.
 
     python benchmarks/seeds.py
 """
@@ -15,13 +15,14 @@ from itertools import product
 from pathlib import Path
 
 import pandas as pd
+import torch
 from beside import EMULATOR, ROOT, TORCHRUN, plain_parser
 
 from retrace.evaluation.records import METRICS, Metrics
 from tests.toy import Project, copy_as_it_is
 
 RESULT = ROOT / "benchmarks" / "seeds.csv"
-RUN = ["corpus", "task", "method", "precision", "processes", "seed"]
+RUN = ["corpus", "task", "method", "precision", "processor", "processes", "seed"]
 LIMIT = 3 * 3600  # seconds that a stage may take: some processors are slow
 FIGURES = {"sst2": ["accuracy"], "squad": ["f1", "HasAns_f1", "NoAns_f1"]}
 
@@ -63,7 +64,7 @@ def run(prepared: Project, precision: str, processes: int, seed: int) -> list[di
     project.stage("evaluate")
     scored, corpus = Metrics.read(folder / METRICS).tasks, project.params()["sample"]["seed"]
     shutil.rmtree(folder)
-    where = {"corpus": corpus, "precision": precision, "processes": processes, "seed": seed}
+    where = {"corpus": corpus, "precision": precision, "processor": processor(), "processes": processes, "seed": seed}
     rows = [
         {**where, "task": task, "method": name} | {figure: details[figure] for figure in figures if figure in details}
         for task, figures in FIGURES.items()
@@ -71,6 +72,16 @@ def run(prepared: Project, precision: str, processes: int, seed: int) -> list[di
     ]
     print(*rows, sep="\n", file=sys.stderr, flush=True)
     return rows
+
+
+def processor() -> str:
+    """The newest of this processor's instructions that multiply matrices, which decide how bf16 is rounded."""
+    instructions = {
+        "AMX": torch.cpu._is_amx_tile_supported,
+        "AVX-512 bf16": torch.cpu._is_avx512_bf16_supported,
+        "AVX-512": torch.cpu._is_avx512_supported,
+    }
+    return next((name for name, supported in instructions.items() if supported()), "AVX2")
 
 
 def keep(found: list[dict[str, object]]) -> None:

@@ -112,7 +112,7 @@ def _cell(task: str, method: str | None, seed: int | None, params: Mapping[str, 
     if task != PRETRAINED.name:
         return chosen_cell(Grid.read(params), task, method, seed)
     if method is not None or seed is not None:
-        raise InputError("--method and --seed need --task")
+        raise InputError("--method and --seed are for fine-tuned models; name one with --task")
     return None
 
 

@@ -128,7 +128,9 @@ def find_figure(address: str, reports: Reports) -> Reproduced | None:
     _there(kind, [*MEASURED, *_COUNTED])
     there: Any = reports.figures.get(kind)
     for place, step in enumerate(steps if there else (), 1):
-        names = list(there) if isinstance(there, Mapping) else []
+        if not isinstance(there, Mapping):
+            raise LookupError(f"the address is too long; leave out {'.'.join(steps[place - 1 :])}")
+        names = list(there)
         matching = fnmatch.filter(names, step)
         name = matching[0] if len(matching) == 1 else step
         # Numbers are epochs and seeds, of which a small run may have fewer.

@@ -176,7 +176,7 @@ def read_entry(study: str, change: str, runs: Mapping[str, Path]) -> Entry:
     unfinished, small or not of a commit, if none is within the budget, or if there are fewer than three seeds.
     """
     if len(runs) < LEAST_SEEDS:
-        raise InputError(f"{study}: {len(runs)} seeds are too few; expected {LEAST_SEEDS} or more")
+        raise InputError(f"{study}: too few different seeds: {len(runs)}; expected {LEAST_SEEDS} or more")
     found: dict[str, dict[int, float]] = {name: {} for name in FIGURES}
     commits, records, seconds, sizes = set[str](), [], [], []
     for command, folder in runs.items():

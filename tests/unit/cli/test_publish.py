@@ -20,8 +20,8 @@ from tests.toy import ROOT, copy_settings
 
 WRONG = [
     ("name", "error: 'name' is not a repository; expected ORG/NAME\n"),
-    ("org/name --method full", "--method and --seed need --task\n"),
-    ("org/name --seed 1", "--method and --seed need --task\n"),
+    ("org/name --method full", "--method and --seed are for fine-tuned models; name one with --task\n"),
+    ("org/name --seed 1", "--method and --seed are for fine-tuned models; name one with --task\n"),
     ("org/name --task news", "task: 'news' is not what params.yaml lists; expected one of sst2, squad"),
     ("org/name --task sst2 --method lora", "--method: 'lora' is not what params.yaml lists; "),
     ("org/name --task squad --seed 7", "--seed: 7 is not what params.yaml lists; expected one of 1"),

@@ -115,6 +115,7 @@ def test_an_unknown_address_lists_the_choices() -> None:
     for address, message in {
         "scores.sst2.two.f1": "'scores' not found; expected one of score, before, epoch, baseline, pretraining, ",
         "score.sst2.two": "the address is incomplete; continue with one of accuracy, validation_loss, meteor_x",
+        "score.sst2.two.accuracy.mean.x": "the address is too long; leave out mean.x",
         "score.sst3.two.accuracy": "'sst3' not found; expected one of sst2",
         "score.sst2.entire.accuracy": "'entire' not found; expected one of full, lora, two",
         "score.sst2.two.f1": "'f1' not found; expected one of accuracy, validation_loss, meteor_x",

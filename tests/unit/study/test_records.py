@@ -65,6 +65,8 @@ def test_perplexities_of_other_tokens_are_compared_by_the_loss_per_byte() -> Non
 def test_where_no_seed_differs_there_is_no_p_and_no_record() -> None:
     found = standings([_entry(sst2=(0.8,) * 3), _entry(OTHER, sst2=(0.9,) * 3)])[1]["sst2"]
     assert found == Standing(0, None, "not tested: within each run all seeds gave the same figure", False)
+    found = standings([_entry(sst2=(0.8,) * 3), _entry(OTHER, sst2=(0.90, 0.91, 0.92))])[1]["sst2"]
+    assert found.p is not None and found.p < 0.01, "one run whose seeds differ is enough"
 
 
 def test_what_is_wrong_in_the_file_is_one_line(tmp_path: Path) -> None:
@@ -158,11 +160,11 @@ def test_runs_that_are_unfinished_or_of_two_seeds_are_refused(tmp_path: Path) ->
     with pytest.raises(InputError, match=r"^two-cores was not run to its end: a$"):
         read_entry("two-cores", "", dict.fromkeys("abc", tmp_path))
     # Of two seeds that is said first: the third takes hours.
-    with pytest.raises(InputError, match=r"^two-cores: 2 seeds are too few; expected 3 or more$"):
+    with pytest.raises(InputError, match=r"^two-cores: too few different seeds: 2; expected 3 or more$"):
         read_entry("two-cores", "", dict.fromkeys("ab", tmp_path))
     runs = _finish_three(tmp_path)
     del runs["run --seed 1"]
-    with pytest.raises(InputError, match=r"^two-cores: 2 seeds are too few; expected 3 or more$"):
+    with pytest.raises(InputError, match=r"^two-cores: too few different seeds: 2; expected 3 or more$"):
         read_entry("two-cores", "", runs)
 
 
