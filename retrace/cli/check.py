@@ -67,7 +67,9 @@ NAMED_BY_DVC = ("finetune.questions", "hub.classification")  # in dvc.yaml and d
 FURTHER_TASKS = ("classification", "hub-classification", "question-answering")  # stages that run once for each task
 
 
-def check(cache: Annotated[bool, typer.Option("--cache", help="also remove damaged files from DVC's cache")] = False) -> None:
+def check(
+    cache: Annotated[bool, typer.Option("--cache", help="also remove damaged files from DVC's cache")] = False,
+) -> None:
     """Check every setting and every key as the stages would, and report the first mistake."""
     require_checkout(PARAMS, DATA_PARAMS)
     if fault := lock_fault():

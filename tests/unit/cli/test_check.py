@@ -149,6 +149,15 @@ def test_what_dvc_is_writing_into_its_cache_is_no_damage(here: Path, capsys) -> 
     assert capsys.readouterr().out.endswith("DVC's cache: 2 files, 1 damaged\n")
 
 
+def test_outside_of_a_checkout_no_cache_is_touched(here: Path) -> None:
+    """The folder's own settings of DVC are missing, so this may be the cache of all projects."""
+    damaged = cache_folder() / "00" / ("0" * 30)
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text("hello")
+    assert "params.yaml: no such file or folder" in refused("check", "--cache")
+    assert damaged.exists()
+
+
 def test_a_list_of_a_folder_in_the_cache_is_damaged_only_if_its_content_is_another(here: Path, capsys) -> None:
     (here / ".dvc").mkdir()
     sound, damaged = (cache_folder() / name for name in ("5d/41402abc4b2a76b9719d911017c592.dir", f"00/{'0' * 30}.dir"))
