@@ -169,7 +169,7 @@ def _memory_lines(needed: "Needs", head: str) -> Lines:
         ("estimate (not all of this is there at once)", size(needed.peak)),
     ]
     if head != "lm":  # pretraining keeps the last epoch's
-        lines.append(("weights of the best epoch, in main memory, from the second epoch on", size(needed.gradients)))
+        lines.append(("weights of the kept epoch, in main memory, from the second epoch on", size(needed.gradients)))
     return lines
 
 

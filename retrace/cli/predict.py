@@ -17,7 +17,7 @@ from retrace.datasets.examples import read_examples
 from retrace.results.grid import Cell, Grid
 
 Row = dict[str, Any]
-Of = typer.Option(help="a model of this run; default: the first in params.yaml")
+Of = typer.Option(help="of fine-tuning; default: the first in params.yaml")
 Port = typer.Option(min=0, max=65535, help="port on 127.0.0.1; 0 picks a free one")
 Ensemble = typer.Option("--ensemble", help="average all seeds: class probabilities, or scores of tokens")
 

@@ -66,7 +66,7 @@ class Planned:
 
     @property
     def state(self) -> int:
-        """Bytes of a saved state: weights, moments and, in fine-tuning, the weights of the best epoch."""
+        """Bytes of a saved state: weights, moments and, in fine-tuning, the weights of the kept epoch."""
         return self.needs.checkpoint + (0 if self.name == PRETRAINING else self.saved)
 
 
