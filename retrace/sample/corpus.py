@@ -51,7 +51,7 @@ class SampleSettings(Section):
     """The size of the sample corpus."""
 
     seed: int = Field(default=1, description="seed of the corpus")
-    articles: int = Field(default=4800, ge=72, description="about how many, in the training encyclopedia")
+    articles: int = Field(default=5600, ge=72, description="about how many, in the training encyclopedia")
     reviews: int = Field(default=7000, ge=2, description="labelled sentences for training")
     questioned: int = Field(default=1200, ge=1, description="training articles with questions, four each")
     held_out_articles: int = Field(
