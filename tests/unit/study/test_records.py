@@ -68,7 +68,7 @@ def test_where_no_seed_differs_there_is_no_p_and_no_record() -> None:
 
 
 def test_one_run_whose_seeds_differ_is_enough_for_a_test() -> None:
-    """t is 11 standard errors of 0.01 / sqrt(3) with two degrees of freedom; p times three by Holm's correction."""
+    """t has two degrees of freedom, where its p is known in closed form; p times three by Holm's correction."""
     found = standings([_entry(sst2=(0.8,) * 3), _entry(OTHER, sst2=(0.90, 0.91, 0.92))])[1]["sst2"]
     t_value = 0.11 / (0.01 / math.sqrt(3))
     assert found.p == pytest.approx(3 * (1 - t_value / math.sqrt(2 + t_value**2)), rel=1e-6)
