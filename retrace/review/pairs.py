@@ -37,7 +37,9 @@ def paired_differences(
     runs = [(side, Cell(own, method, seed)) for side, listed in zip(sides, seeds, strict=True) for seed in listed]
     outcomes = [_outcome(cell, part, kind, side) for side, cell in runs]
     found = [outcome for outcome in outcomes if outcome is not None]
-    if _have_other_examples(own, part, kind, sides) or any(_asked(each) != _asked(found[0]) for each in found):
+    if any(_asked(each) != _asked(found[0]) for each in found):
+        return None
+    if found and _have_other_examples(own, part, kind, sides):  # last, as it may fetch files
         return None
     if len(found) < len(outcomes) or seeds[0] != seeds[1]:
         return {}
@@ -74,7 +76,7 @@ def why_not_comparable(split: str, measure: str, sides: Sequence[Revision]) -> s
     key = {"masked": "mask_rate", "causal": "stride"}.get(measure)
     if key:
         default = PerplexitySettings.model_fields[key].default
-        if len({side.params.get("perplexity", {}).get(key, default) for side in sides if side.params}) > 1:
+        if len({flat(side.params).get(f"perplexity.{key}", default) for side in sides if side.params}) > 1:
             return f"perplexity.{key} differs"
     is_per_token_only = measure == "unigram" or any((split, measure) not in _documents(side) for side in sides)
     return "the tokenizer differs" if is_per_token_only and _have_other_tokens(split, sides) else ""
