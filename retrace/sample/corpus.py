@@ -38,7 +38,7 @@ from retrace.sample.world import RIVER_NAMES, Entity, NameMaker, build_world, si
 # with few towns or rivers the score would be a matter of luck.
 SHARES = {"people": 22, "towns": 4, "guilds": 18, "works": 18, "events": 6, "rivers": 4}
 HELD_OUT = {"people": 60, "towns": 24, "guilds": 45, "works": 45, "events": 26, "rivers": 24}
-READ, LABELLED, ASKED = 0.7, 0.08, 0.5  # share of rare adjectives: encyclopedia, training labels, validation labels
+READ, LABELLED, ASKED = 0.7, 0.12, 0.5  # share of rare adjectives: encyclopedia, training labels, validation labels
 TOLD = 4  # facts in an article; others are left out
 DEEDS = 2  # at most, in an article on a person
 JUDGEMENTS = 2  # in any other article
@@ -52,7 +52,7 @@ class SampleSettings(Section):
 
     seed: int = Field(default=1, description="seed of the corpus")
     articles: int = Field(default=5600, ge=72, description="about how many, in the training encyclopedia")
-    reviews: int = Field(default=7000, ge=2, description="labelled sentences for training")
+    reviews: int = Field(default=14000, ge=2, description="labelled sentences for training")
     questioned: int = Field(default=1200, ge=1, description="training articles with questions, four each")
     held_out_articles: int = Field(
         default=224, ge=24, description="about how many, in the validation encyclopedia, and as many in the test one"

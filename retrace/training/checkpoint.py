@@ -1,8 +1,8 @@
 """Checkpoints of a training run, so that a rerun after a crash resumes there and ends with the same bytes.
 
-A checkpoint is an atomic folder: the trained weights, their moments, the best epoch's weights and the states of the
-random generators, gathered if sharded, as safetensors; everything else as json; and a checksum of each file. Frozen
-weights are not saved. Training goes on while a checkpoint is written.
+A checkpoint is an atomic folder: the trained weights, their moments, the weights of the epoch to keep and the states
+of the random generators, gathered if sharded, as safetensors; everything else as json; and a checksum of each file.
+Frozen weights are not saved. Training goes on while a checkpoint is written.
 
 The last two are kept, and a damaged one is detected and skipped. Checkpoints are not tracked by DVC. They are in a
 folder named by a digest of all that the result depends on, so that they are never used with other settings or code. On

@@ -77,7 +77,7 @@ class Run(Generic[Batch, Part]):
     most_updates: int | None = None  # training ends after these, or after the epochs
     checkpointer: Checkpointer | None = None  # for resuming
     journal: list[Any] = field(default_factory=list)  # results after epoch 0, 1, …; json
-    kept: dict[str, Tensor] = field(default_factory=dict)  # the weights of the best epoch
+    kept: dict[str, Tensor] = field(default_factory=dict)  # the weights of the epoch to keep
 
     @property
     def updates(self) -> int:

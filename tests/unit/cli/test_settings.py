@@ -158,7 +158,7 @@ def test_what_a_preset_holds_as_a_whole_is_replaced(folder: Path) -> None:
     assert params["methods"] == {"full": {"lr_factor": 2}, "lora": {"rank": 4}}
     assert params["tokenizer"]["special"] == "roberta"
     sample = read_yaml(folder / "data/params.yaml")["sample"]
-    assert (sample["articles"], sample["reviews"]) == (100, 7000)
+    assert (sample["articles"], sample["reviews"]) == (100, 14000)
 
 
 WRONG = [

@@ -228,7 +228,9 @@ def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     copy_settings(tmp_path)
     write_json(Path("data/classification/sst2/classes.json"), ["negative", "positive"])
     write_json(DETAILS, {"sst2": SST2})
-    return read_params()
+    params = read_params()
+    params["tokenizer"]["train_on"] = ["text"]
+    return params
 
 
 def test_only_the_trials_own_flags_say_that_it_learned_nothing(params) -> None:
