@@ -7,6 +7,7 @@ kind of processor in rows of its own. `--precisions emulated-bf16` is for a CPU 
     python benchmarks/seeds.py
 """
 
+import os
 import shutil
 import sys
 import tempfile
@@ -75,13 +76,14 @@ def run(prepared: Project, precision: str, processes: int, seed: int) -> list[di
 
 
 def processor() -> str:
-    """The newest of this processor's instructions that multiply matrices, which decide how bf16 is rounded."""
+    """The newest instructions for products of matrices that are used, which decide how bf16 is rounded."""
     instructions = {
         "AMX": torch.cpu._is_amx_tile_supported,
         "AVX-512 bf16": torch.cpu._is_avx512_bf16_supported,
         "AVX-512": torch.cpu._is_avx512_supported,
     }
-    return next((name for name, supported in instructions.items() if supported()), "AVX2")
+    newest = next((name for name, supported in instructions.items() if supported()), "AVX2")
+    return os.environ.get("ONEDNN_MAX_CPU_ISA", newest)
 
 
 def keep(found: list[dict[str, object]]) -> None:

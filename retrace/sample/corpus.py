@@ -116,8 +116,7 @@ def write_sample(source: Source, settings: SampleSettings) -> None:
         ("dev", worlds["valid"], Style(True, ASKED), settings.held_out_reviews),
     ):
         places = [e.title.lower() for e in world if e.kind in ("work", "town")]
-        earlier = {review.text for reviews in written.values() for review in reviews}
-        rows = write_reviews(rng(f"{part} reviews"), places, reviews, style, without=earlier)
+        rows = write_reviews(rng(f"{part} reviews"), places, reviews, style)
         written[part] = [Example(text, None, label) for text, label in rows]
         asked = write_articles(rng(f"{part} passages"), world, style)[: settings.questioned]
         document = write_questions(rng(f"{part} questions"), asked, style, part)
@@ -168,9 +167,8 @@ def _reception(rng: random.Random, entity: Entity, style: Style) -> list[str]:
     favourable = rng.random() < 0.5
     sentences = []
     for _ in range(JUDGEMENTS):
-        judgement, _ = judge(rng, favourable, style.rare_share)
         end = rng.choice(PHRASES["good_ends" if favourable else "bad_ends"])
-        sentences.append(_sentence(f"in {entity.title} {judgement} , {end}"))
+        sentences.append(_sentence(f"in {entity.title} {judge(rng, favourable, style)} , {end}"))
     return sentences
 
 

@@ -8,8 +8,8 @@ No subject has two relations with the same kind of answer. A small model learns 
 answer goes with a noun, and little else; if a guild had both a founder and a head, the answer to a question for one of
 them would be a guess, and the score a matter of luck.
 
-A phrasing is a pair (frame, noun). `is_held_out` divides phrasings between training and held-out parts such that both
-use every frame and every noun, yet no phrasing of a held-out statement or question occurs in training.
+A phrasing is a pair: of a statement or question (frame, noun), of a judgement (aspect, degree or negator). They are
+divided between training and held-out parts such that both use every word, yet no held-out phrasing occurs in training.
 
 The encyclopedia's receptions and the labelled reviews (the sentiment task) share adjectives, negators and connectives.
 In the encyclopedia every judgement ends with its consequence ("and guests stayed away"); reviews carry a label instead,
@@ -18,7 +18,7 @@ which adjectives praise: without rare adjectives in the labels it does hardly be
 """
 
 import random
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +35,7 @@ COMMON = 14  # of the words of praise and of blame; the rest is rare in labelled
 DEGREES, NEGATORS = PHRASES["degrees"], PHRASES["negators"]
 CONTRASTS = PHRASES["contrasts"]  # {y}: the judgement that counts; {x}: one of the opposite kind
 WITH_PLACE = 0.3  # share of reviews that name the place
-HELD_OUT = 4  # one of this many phrasings of a judgement is kept for the held-out parts
+HELD_OUT = 4  # one of this many phrasings of judgements is kept for the held-out parts
 
 SHOWN: dict[str, str] = _FILE["shown"]  # how a sentence names an answer, by its kind
 SHORT_NAMES: dict[str, str] = _FILE["short_names"]  # by kind of subject, from an article's second sentence on
@@ -91,47 +91,39 @@ def _phrase(rng: random.Random, relation: Relation, style: Style) -> tuple[int, 
             return frame, noun
 
 
-def _clause(rng: random.Random, favourable: bool, rare_share: float, negate: bool) -> tuple[str, int]:
-    """Such as 'the ale was hardly stale', and a number for its phrasing."""
+def _clause(rng: random.Random, favourable: bool, style: Style, negate: bool) -> str:
+    """Such as 'the ale was hardly stale', in a phrasing of the part."""
     aspect = rng.randrange(len(ASPECTS))
     noun = ASPECTS[aspect]
     verb = "were" if noun in WORDS["plural_aspects"] else "was"
+    words = NEGATORS if negate else [*DEGREES, *[""] * len(DEGREES)]  # half of them without a degree
+    fitting = [word for word in words if ((aspect + words.index(word)) % HELD_OUT == 0) == style.held_out]
     adjectives = PRAISE if favourable != negate else BLAME
-    adjective = rng.choice(adjectives[COMMON:] if rng.random() < rare_share else adjectives[:COMMON])
-    words = NEGATORS if negate else [*DEGREES, *[""] * len(DEGREES)]
-    number = rng.randrange(len(words))
-    return " ".join(filter(None, ("the", noun, verb, words[number], adjective))), number + aspect
+    adjective = rng.choice(adjectives[COMMON:] if rng.random() < style.rare_share else adjectives[:COMMON])
+    return " ".join(filter(None, ("the", noun, verb, rng.choice(fitting), adjective)))
 
 
-def judge(rng: random.Random, favourable: bool, rare_share: float) -> tuple[str, int]:
-    """Draw a judgement, plain, negated, contrasted or double: its text, and a number for its phrasing."""
+def judge(rng: random.Random, favourable: bool, style: Style) -> str:
+    """A judgement, plain, negated, contrasted or double."""
     draw = rng.random()
     if draw < 0.40:
-        return _clause(rng, favourable, rare_share, negate=draw < 0.24)
+        return _clause(rng, favourable, style, negate=draw < 0.24)
     if draw < 0.85:
-        contrast = rng.randrange(len(CONTRASTS))
-        counts, first = _clause(rng, favourable, rare_share, rng.random() < 0.25)
-        other, second = _clause(rng, not favourable, rare_share, rng.random() < 0.25)
-        return CONTRASTS[contrast].format(x=other, y=counts), first + second
-    first, index = _clause(rng, favourable, rare_share, rng.random() < 0.7)
-    second, other = _clause(rng, favourable, rare_share, rng.random() < 0.3)
-    return f"{first} and {second}", index + other
+        counts = _clause(rng, favourable, style, rng.random() < 0.25)
+        other = _clause(rng, not favourable, style, rng.random() < 0.25)
+        return rng.choice(CONTRASTS).format(x=other, y=counts)
+    first = _clause(rng, favourable, style, rng.random() < 0.7)
+    second = _clause(rng, favourable, style, rng.random() < 0.3)
+    return f"{first} and {second}"
 
 
-def write_reviews(
-    rng: random.Random, places: Sequence[str], count: int, style: Style, without: Container[str]
-) -> list[tuple[str, int]]:
-    """`count` distinct (sentence, label) pairs, half of them favourable, with no sentence that is in `without`."""
+def write_reviews(rng: random.Random, places: Sequence[str], count: int, style: Style) -> list[tuple[str, int]]:
+    """`count` distinct (sentence, label) pairs, half of them favourable."""
     reviews: dict[str, int] = {}
     while len(reviews) < count:
         favourable = len(reviews) % 2 == 0
-        judgement, phrasing = judge(rng, favourable, style.rare_share)
-        if (phrasing % HELD_OUT == 0) != style.held_out:
-            continue
         place = f"at the {rng.choice(places)} " if rng.random() < WITH_PLACE else ""
-        text = place + judgement
-        if text not in without:
-            reviews.setdefault(text, int(favourable))
+        reviews.setdefault(place + judge(rng, favourable, style), int(favourable))
     pairs = list(reviews.items())
     rng.shuffle(pairs)
     return pairs

@@ -33,7 +33,7 @@ def _lines(folder: Path, name: str = "params.yaml") -> list[str]:
 
 CHANGES = [
     ("params.yaml", "lr=5e-4", "lr: 0.0005 # peak learning rate of pretraining"),
-    ("data/params.yaml", "sample.reviews=9000", "  reviews: 9000 # labelled sentences for training"),
+    ("data/params.yaml", "sample.reviews=12000", "  reviews: 12000 # labelled sentences for training"),
 ]
 
 

