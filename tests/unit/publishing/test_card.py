@@ -229,7 +229,7 @@ def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     write_json(Path("data/classification/sst2/classes.json"), ["negative", "positive"])
     write_json(DETAILS, {"sst2": SST2})
     params = read_params()
-    params["tokenizer"]["train_on"] = ["text"]
+    params["tokenizer"] |= {"train_on": ["text"], "with_questions": False}
     return params
 
 
