@@ -47,7 +47,7 @@ EDITS: Mapping[str, Edit] = {
     "metrics.every_epoch": Edit(4, 4, (["accuracy", "squad_v2"], ["accuracy", "f1", "squad_v2"])),
     "perplexity.seed": Edit(4, 5, (0, 1)),
     "perplexity.mask_rate": Edit(4, 5, (0.15, 0.3)),
-    "sst2.lr": Edit(6, 5, (0.0006, 0.001)),
+    "sst2.lr": Edit(6, 5, (0.0005, 0.001)),
     "sst2.epochs": Edit(4, 6, (3, 2)),
     "sst2.max_length": Edit(3, 5, (48, 40)),
     "squad.lr": Edit(6, 6, (0.00035, 0.001)),
