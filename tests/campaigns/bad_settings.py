@@ -77,6 +77,8 @@ def settings_cases(draw: Random) -> Iterator[Case]:
         missing = [] if key.has_default else [f"{file}: {key.name} is missing"]
         if key.name in ("files.sst2.dev", "files.squad.dev"):  # null by default, which goes with a split only
             missing = [f"{file}: {key.name[:-3]}split: null is not allowed; expected either dev or split"]
+        if key.name == "tokenizer.train_on":  # the running text alone by default
+            missing = [f"{file}: tokenizer.with_questions: true is not allowed; expected false, as train_on leaves out"]
         misspelt = f"{key.name[: -len(last)]}{last[:at]}q{last[at:]}"
         if last in section:
             yield _case("removed", {key.name: _GONE}, *missing)
@@ -114,7 +116,7 @@ CLASHES: tuple[tuple[Any, ...], ...] = (  # what is said after the first key of 
      {"metrics.question_answering": []}),
     (" VALUE; expected each once", {"finetune.seeds": [1, 1]}, {"tokenizer.train_on": ["text", "text"]},
      {"metrics.every_epoch": ["f1", "f1"]}),
-    (" VALUE; expected false, as train_on", {"tokenizer.with_questions": True}),
+    (" VALUE; expected false, as train_on", {"tokenizer.with_questions": True, "tokenizer.train_on": ["text"]}),
     ("[1]: -1 is not allowed; expected a whole number from", {"finetune.seeds": [1, -1]}),
     (" VALUE; expected at least one of", {"metrics.every_epoch": []}),
     (" VALUE; expected at least 6, to fit one", {"squad.max_length": 5}),
