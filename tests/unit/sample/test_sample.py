@@ -19,7 +19,20 @@ from retrace.evaluation.outcomes import Scoring
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.hub.pins import folder_digest
 from retrace.sample.corpus import SampleParams, SampleSettings, write_sample
-from retrace.sample.language import BLAME, BY_KIND, COMMON, PRAISE, QUESTIONS, STATEMENTS, is_held_out
+from retrace.sample.language import (
+    ASPECTS,
+    BLAME,
+    BY_KIND,
+    COMMON,
+    DEGREES,
+    NEGATORS,
+    PRAISE,
+    QUESTIONS,
+    STATEMENTS,
+    Style,
+    is_held_out,
+    judge,
+)
 from retrace.sample.world import NameMaker, build_world
 from tests.toy import ROOT, SAMPLE
 
@@ -84,6 +97,22 @@ def test_splits_share_no_phrasing() -> None:
     assert len(QUESTIONS) == len(STATEMENTS)
 
 
+def test_parts_share_no_phrasing_of_a_judgement() -> None:
+    adjectives = "|".join([*PRAISE, *BLAME])
+
+    def phrasings(held_out: bool) -> set[tuple[str, str]]:
+        """Pairs of an aspect and what stands between the verb and the adjective."""
+        rng, style = random.Random(0), Style(held_out, 0.5)
+        text = " ; ".join(judge(rng, number % 2 == 0, style) for number in range(5000))
+        return set(re.findall(rf"the (\w+) (?:was|were) ([\w ]*?) ?\b(?:{adjectives})\b", text))
+
+    train, held_out = phrasings(False), phrasings(True)
+    assert not train & held_out
+    words = [set(ASPECTS), {*DEGREES, *NEGATORS, ""}]
+    for part in (train, held_out):
+        assert [set(of) for of in zip(*part, strict=True)] == words
+
+
 def test_rare_words_are_seldom_in_labels_and_often_in_the_encyclopedia(corpus: Source) -> None:
     rare, adjectives = {*PRAISE[COMMON:], *BLAME[COMMON:]}, {*PRAISE, *BLAME}
 
@@ -92,7 +121,7 @@ def test_rare_words_are_seldom_in_labels_and_often_in_the_encyclopedia(corpus: S
         return sum(word in rare for word in judged) / len(judged)
 
     train, dev = (share(row.text for row in read_examples(corpus.sst2, part)) for part in ("train", "dev"))
-    assert train < 0.15
+    assert train < 0.13
     assert dev > 0.4
     assert share(read_documents(text_path(corpus.text, "train"))) > 0.4
 
@@ -129,6 +158,6 @@ def test_no_subject_has_two_relations_with_one_kind_of_answer() -> None:
 def test_a_bag_of_words_solves_neither_task(corpus: Source) -> None:
     train, dev = (read_examples(corpus.sst2, part) for part in ("train", "dev"))
     task = ClassificationTask(("negative", "positive"), train, dev)
-    assert Scoring(["accuracy"]).score(task.baselines["tfidf"])["accuracy"] < 0.8
+    assert Scoring(["accuracy"]).score(task.baselines["tfidf"])["accuracy"] < 0.78
     for answers in QuestionAnsweringTask([], read_questions(questions_path(corpus.squad, "dev"))).baselines.values():
         assert Scoring(["squad_v2"]).score(answers)["f1"] < 40
