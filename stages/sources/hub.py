@@ -73,7 +73,7 @@ def sentences_of(split: Table, settings: HubSentences) -> list[Example]:
     found = []
     for where, cells in split.records:
         label = cell(where, cells, settings.label)
-        if label not in (0, 1):
+        if isinstance(label, bool) or label not in (0, 1):
             hint = UNLABELLED if label == -1 else ""  # -1 stands for no label
             raise InputError(f"{where}: {settings.label} {label!r} is not allowed; expected 0 or 1{hint}")
         text = " ".join(text_cell(where, cells, settings.text).replace(NUL, " ").split())

@@ -87,6 +87,14 @@ def test_a_test_set_without_labels_is_refused_in_one_line(tmp_path: Path) -> Non
         sentences_of(rows, HUB)
 
 
+def test_a_label_of_true_or_false_is_no_class_number() -> None:
+    """Python takes True for 1; which of the two classes a data set means by it, it does not say."""
+    for label in (True, False):
+        rows = Table("f", [("f: row 1", {"sentence": "good", "label": label})])
+        with pytest.raises(InputError, match=rf"^f: row 1: label {label} is not allowed; expected 0 or 1$"):
+            sentences_of(rows, HUB)
+
+
 def test_sentences_of_the_hub_are_one_line_each_and_none_is_empty() -> None:
     """White space, a NUL among it, is read as spaces."""
     rows = [("f: row 1", {"sentence": " good\n\x00 film\t", "label": 1})]
