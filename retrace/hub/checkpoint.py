@@ -152,7 +152,7 @@ def make_tokenizer(folder: Path, name: str, model_type: str) -> None:
     """
     from transformers import AutoTokenizer  # imported here, as it takes seconds
 
-    vocabulary, files = _vocabulary(folder, model_type), " and ".join(VOCABULARIES[model_type])
+    vocabulary, files = _vocabulary(folder, name, model_type), " and ".join(VOCABULARIES[model_type])
     if model_type == "bert":
         _require_case(folder, name, vocabulary)
     try:
@@ -166,12 +166,15 @@ def make_tokenizer(folder: Path, name: str, model_type: str) -> None:
         raise InputError(f"{name}: its tokenizer and its {files} differ in the token {strange[0]!r}")
 
 
-def _vocabulary(folder: Path, model_type: str) -> dict[str, int]:
-    """Ids by token."""
+def _vocabulary(folder: Path, name: str, model_type: str) -> dict[str, int]:
+    """Ids by token; raises InputError, calling the model `name`, if its vocab.txt is not UTF-8."""
     path = folder / VOCABULARIES[model_type][0]
     if model_type == "bert":
-        with path.open(encoding="utf-8") as lines:
-            found = {line.rstrip("\n"): number for number, line in enumerate(lines)}
+        try:
+            with path.open(encoding="utf-8") as lines:
+                found = {line.rstrip("\n"): number for number, line in enumerate(lines)}
+        except UnicodeDecodeError:
+            raise InputError(f"{name}: {path.name} is not UTF-8") from None
     else:
         found = read_object(path)
     return found | (read_object(folder / ADDED) if (folder / ADDED).is_file() else {})

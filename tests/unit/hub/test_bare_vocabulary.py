@@ -94,3 +94,10 @@ def test_files_that_are_none_are_one_line(tmp_path: Path) -> None:
     said = r"^name: no tokenizer can be made from its vocab.json and merges.txt: [^\n]*$"
     with pytest.raises(InputError, match=said):
         _made(folder, "roberta")
+
+
+def test_a_vocabulary_in_latin_1_is_one_line(tmp_path: Path) -> None:
+    folder = _bert(tmp_path)
+    (folder / "vocab.txt").write_bytes("".join(f"{token}\n" for token in [*TOKENS, "café"]).encode("latin-1"))
+    with pytest.raises(InputError, match=r"^name: vocab\.txt is not UTF-8$"):
+        _made(folder)
