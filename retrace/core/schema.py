@@ -21,6 +21,7 @@ _LIMITS = {
     ("exclusiveMinimum", "exclusiveMaximum"): " between {} and {}",
     ("minimum", "maximum"): " from {} to {}",
     ("minimum", "exclusiveMaximum"): " from {} to below {}",
+    ("exclusiveMinimum", "maximum"): " above {} and up to {}",
     ("exclusiveMinimum",): " above {}",
     ("minimum",): " of {} or more",
 }

@@ -37,6 +37,7 @@ _NAMED = re.compile(r"\$\{(?:item\.)?([\w.]+)\}")  # as in dvc.yaml
 T = TypeVar("T")
 Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
 Count = Annotated[int, Field(gt=0)]
+Size = Annotated[int, Field(ge=1, le=2**24)]  # of a side of a matrix: torch counts the bytes of two in 63 bits
 Positive = Annotated[float, Field(gt=0)]
 Dropout = Annotated[float, Field(ge=0, lt=1)]
 Split = Annotated[float, Field(gt=0, lt=1)]

@@ -46,7 +46,7 @@ class MethodSettings(Section):
         description="an entry under checkpoints in data/params.yaml to start from; null: the model pretrained here",
     )
     lr_factor: Positive = Field(default=1.0, description="multiplies the task's peak learning rate")
-    epochs_factor: Positive = Field(default=1.0, description="multiplies the task's epochs, rounded up")
+    epochs_factor: float = Field(default=1.0, gt=0, le=1000, description="multiplies the task's epochs, rounded up")
     optimizer: Literal["muon", "adamw"] | None = Field(default=None, description="null: the task's")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from pydantic import Field
 
 from retrace.core.errors import InputError
-from retrace.core.settings import Count
+from retrace.core.settings import Count, Size
 from retrace.finetuning.settings import MethodSettings
 
 if TYPE_CHECKING:  # torch and peft are imported where they are used, as `retrace check` reads the settings only
@@ -24,7 +24,7 @@ class Settings(MethodSettings):
     """The size of the bottlenecks."""
 
     reduction: Count = Field(default=16, description="hidden size divided by bottleneck size")
-    embedding_rank: Count | None = Field(
+    embedding_rank: Size | None = Field(
         default=None, description="rank of a LoRA update of the token embeddings; null: none, as in the paper"
     )
 

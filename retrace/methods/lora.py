@@ -9,7 +9,7 @@ from pydantic import Field
 
 from retrace.core.errors import InputError
 from retrace.core.files import write_json
-from retrace.core.settings import Count, Dropout, Positive
+from retrace.core.settings import Dropout, Positive, Size
 from retrace.finetuning.settings import MethodSettings
 
 if TYPE_CHECKING:  # torch and peft are imported where they are used, as `retrace check` reads the settings only
@@ -24,7 +24,7 @@ TASK_TYPES = {"classifier": "SEQ_CLS", "spans": "QUESTION_ANS", "language_model"
 class Settings(MethodSettings):
     """The rank of the updates, and where they are."""
 
-    rank: Count = Field(default=16, description="rank of the update")
+    rank: Size = Field(default=16, description="rank of the update")
     alpha: Positive = Field(default=32.0, description="the update is scaled by alpha / rank")
     dropout: Dropout = Field(default=0.0, description="of the update's input")
     targets: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from retrace.core.errors import InputError
 from retrace.core.files import file_digest
 from retrace.core.paths import PROJECT
-from retrace.core.settings import PARAMS, Count, Dropout, Positive, Section, Seed, parse_source, require
+from retrace.core.settings import PARAMS, Dropout, Positive, Section, Seed, Size, parse_source, require
 
 FAMILIES, FOLDER = "retrace.families", PROJECT / "retrace/families"
 
@@ -25,17 +25,17 @@ class ModelSettings(Section):
         default=None,
         description="replace the checkpoint's weights by random ones from this seed, keeping its tokenizer and sizes",
     )
-    hidden_size: Count = Field(description="width of the model")
-    layers: Count = Field(description="layers")
-    heads: Count = Field(description="attention heads; they divide hidden_size")
-    intermediate_size: Count = Field(description="width of the feed-forward layers")
-    max_positions: Count = Field(description="the longest input, in tokens")
+    hidden_size: Size = Field(description="width of the model")
+    layers: int = Field(ge=1, le=10_000, description="layers")
+    heads: Size = Field(description="attention heads; they divide hidden_size")
+    intermediate_size: Size = Field(description="width of the feed-forward layers")
+    max_positions: Size = Field(description="the longest input, in tokens")
     dropout: Dropout = Field(default=0.0, description="dropout in pretraining, and in fine-tuning unless set there")
     init_std: Positive = Field(default=0.02, description="standard deviation of the initial weights")
     rope_theta: float | None = Field(
         default=None, gt=1, description="base of rotary positions, lower for short blocks; null: the family's default"
     )
-    kv_heads: Count | None = Field(
+    kv_heads: Size | None = Field(
         default=None,
         description="heads of keys and values (Ainslie et al. 2023), which divide heads; null: as many as heads",
     )

@@ -6,8 +6,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from retrace.core.errors import InputError
+from retrace.core.settings import build
 from retrace.core.weights import parameters_by_module
 from retrace.models.heads import longest_input, make_config, make_model, read_model, set_dropout
+from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 from tests.tiny import FAMILIES, MASKED_FAMILIES, MODEL, tiny_config, tiny_pretrained, tiny_tokenizer
 
@@ -90,6 +92,16 @@ def test_a_new_classifier_of_modernbert_starts_near_chance_and_a_saved_one_is_ke
     model.save_pretrained(tmp_path)
     again = read_model("classifier", tmp_path, 1, "eager", is_tuned=True)
     assert torch.equal(again.get_parameter("classifier.weight"), weight)
+
+
+@pytest.mark.parametrize("key", ["hidden_size", "intermediate_size", "max_positions", "layers"])
+def test_sizes_that_torch_cannot_count_are_refused(key: str) -> None:
+    given = MODEL.model_dump() | {key: 10**18}
+    most = 10_000 if key == "layers" else 2**24
+    said = rf"model\.{key}: {10**18} is not allowed; expected a whole number from 1 to {most}$"
+    with pytest.raises(InputError, match=said):
+        build(ModelSettings, {"model": given}, "model")
+    assert getattr(build(ModelSettings, {"model": given | {key: most}}, "model"), key) == most
 
 
 def test_settings_that_a_family_does_not_have() -> None:
