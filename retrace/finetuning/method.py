@@ -30,6 +30,7 @@ class Method:
     tuning: ModuleType  # of retrace/methods
     settings: MethodSettings
     place: str = field(compare=False)  # where the settings were read: the file and the key
+    task: str | None = field(default=None, compare=False)  # whose settings they are; None: those of no single task
 
     @property
     def base(self) -> Path:
@@ -59,14 +60,15 @@ class Method:
     ) -> PreTrainedModel:  # fmt: skip
         """The model to train: the checkpoint in `folder`, or random weights, with a head drawn from `seed`.
 
-        `dropout` is for the checkpoint's layers, not for those that the method adds.
+        `dropout` is for the checkpoint's layers, not for those that the method adds. Raises InputError if there is
+        none, or as `tune` does.
         """
         if getattr(self.tuning, "FROM_RANDOM", False):
             model = make_model(head, read_config(folder), seed, attention, classes)
         else:
             model = read_model(head, folder, seed, attention, classes)
         if dropout is not None:
-            set_dropout(model, dropout)
+            set_dropout(model, dropout, "dropout" if self.task is None else f"{self.task}.dropout")
         self.tune(model, head)
         return model
 
@@ -76,7 +78,7 @@ def read_method(params: Mapping[str, Any], label: str, task: str | None = None) 
 
     Raises InputError if its settings are wrong or no file of retrace/methods has its name.
     """
-    return Method(*method_settings(params, label, task), f"params.yaml: methods.{label}")
+    return Method(*method_settings(params, label, task), f"params.yaml: methods.{label}", task)
 
 
 def freeze_pretrained(model: PreTrainedModel, head: Head) -> None:

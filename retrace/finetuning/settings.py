@@ -27,7 +27,9 @@ class FineTuneSettings(Section):
         default=None, description="train on this many examples, drawn with the seed; null: on all"
     )
     dropout: Dropout | None = Field(
-        default=None, description="null: as in pretraining; includes attention weights in BERT and RoBERTa only"
+        default=None,
+        description="null: as in pretraining; includes attention weights in BERT and RoBERTa only, and in ModernBERT "
+        "attention's output only if it had dropout in pretraining",
     )
     checkpoint: Literal["best", "last"] = Field(
         default="best", description="the epoch to keep: that of the lowest validation loss, or the last"

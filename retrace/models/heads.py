@@ -144,14 +144,16 @@ def text_vector(config: PreTrainedConfig, hidden: Tensor, ids: Tensor, mask: Ten
     return hidden[:, 0]
 
 
-def set_dropout(model: PreTrainedModel, rate: float) -> None:
+def set_dropout(model: PreTrainedModel, rate: float, key: str = "dropout") -> None:
     """Set the rate of all dropout layers, which in BERT and RoBERTa include those of attention weights.
 
-    Raises InputError if the model has none.
+    A ModernBERT that was made without dropout has no layer after attention, so none there is set. Raises InputError,
+    naming the `key` of the rate in params.yaml, if the model has no dropout layer.
     """
     layers = [module for module in model.modules() if isinstance(module, nn.Dropout)]
     if not layers:
-        raise InputError(f"params.yaml: dropout: {rate} is not allowed: {model.config.model_type} has no dropout layer")
+        said = f"{rate} is not allowed with family: {model.config.model_type}, which has no dropout layer"
+        raise InputError(f"params.yaml: {key}: {said}")
     for layer in layers:
         layer.p = rate
 

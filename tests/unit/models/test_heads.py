@@ -117,10 +117,15 @@ def test_the_base_of_rotary_positions_is_set(family: str) -> None:
         assert ("'rope_theta': 1000.0" in str(config.rope_parameters)) == (theta is not None)
 
 
-def test_dropout_that_a_model_does_not_have_is_an_error() -> None:
-    model = make_model("classifier", tiny_config("llama", tiny_tokenizer()), 0, "eager")
-    with pytest.raises(InputError, match=r"dropout: 0\.3 is not allowed: llama has no dropout layer"):
-        set_dropout(model, 0.3)
+@pytest.mark.parametrize(("before", "layers"), [(0.0, 0), (0.1, MODEL.layers)])
+def test_modernbert_has_dropout_after_attention_only_if_it_had_some_in_pretraining(before: float, layers: int) -> None:
+    config = make_config("modernbert", MODEL.model_copy(update={"dropout": before}), Vocabulary.of(tiny_tokenizer()))
+    model = make_model("classifier", config, 0, "eager")
+    set_dropout(model, 0.3)
+    rates = {name: part.p for name, part in model.named_modules() if isinstance(part, torch.nn.Dropout)}
+    assert set(rates.values()) == {0.3}
+    assert sum(name.endswith("attn.out_drop") for name in rates) == layers
+    assert sum(name.endswith("mlp.drop") for name in rates) == MODEL.layers
 
 
 @pytest.mark.parametrize("family", FAMILIES)
