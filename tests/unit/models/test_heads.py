@@ -8,7 +8,7 @@ from safetensors.torch import load_file, save_file
 from retrace.core.errors import InputError
 from retrace.core.settings import build
 from retrace.core.weights import parameters_by_module
-from retrace.models.heads import longest_input, make_config, make_model, read_model, set_dropout
+from retrace.models.heads import longest_input, make_config, make_model, read_model, set_dropout, text_vector
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 from tests.tiny import FAMILIES, MASKED_FAMILIES, MODEL, tiny_config, tiny_pretrained, tiny_tokenizer
@@ -78,6 +78,31 @@ def test_dropout_can_be_changed_afterwards(family: str) -> None:
     assert torch.equal(model(input_ids=ids).logits, model(input_ids=ids).logits)
     set_dropout(model, 0.5)
     assert not torch.equal(model(input_ids=ids).logits, model(input_ids=ids).logits)
+
+
+@pytest.mark.parametrize(
+    ("family", "alone", "padded"),
+    [("modernbert", [5.0, 6.0], [2.0, 3.0]), ("bert", [1.0, 2.0], [1.0, 2.0]), ("llama", [11.0, 12.0], [3.0, 4.0])],
+)
+def test_a_text_is_the_mean_the_first_or_the_last_of_its_tokens(
+    family: str, alone: list[float], padded: list[float]
+) -> None:
+    config = tiny_config(family, tiny_tokenizer())
+    hidden, ids = torch.tensor([[[1.0, 2.0], [3.0, 4.0], [11.0, 12.0]]]), torch.tensor([[7, 8, 9]])
+    assert text_vector(config, hidden, ids, None).tolist() == [alone]
+    cut, mask = torch.tensor([[7, 8, config.pad_token_id]]), torch.tensor([[1, 1, 0]])
+    assert text_vector(config, hidden, cut, mask).tolist() == [padded]
+
+
+@torch.no_grad()
+def test_the_classifier_of_our_modernbert_reads_the_mean_over_the_tokens_without_padding() -> None:
+    model: Any = make_model("classifier", tiny_config("modernbert", tiny_tokenizer()), 0, "eager").eval()
+    ids, mask = torch.tensor([[2, 20, 21, 3], [2, 22, 3, 0]]), torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]])
+    hidden = model.model(ids, attention_mask=mask).last_hidden_state
+    means = torch.stack([hidden[0].sum(0) / 4, hidden[1, :3].sum(0) / 3])
+    found = model(ids, attention_mask=mask).logits
+    torch.testing.assert_close(found, model.classifier(model.head(means)))
+    assert not torch.allclose(found, model.classifier(model.head(hidden[:, 0])))
 
 
 @torch.no_grad()

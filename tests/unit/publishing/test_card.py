@@ -325,6 +325,18 @@ def test_the_settings_of_a_task_are_those_of_its_kind(params) -> None:
     assert Trained(None, params).task_settings is None
 
 
+def test_the_epochs_are_those_of_the_method(params) -> None:
+    """Of two epochs one was chosen, which the card says; of a single one there was no choice."""
+    params["sst2"]["epochs"] = 1
+    params["methods"]["full"], params["methods"]["lora"] = {}, {"epochs_factor": 2}
+    for method, epochs in (("full", 1), ("lora", 2)):
+        settings = Trained(Cell("sst2", method, 1), params).task_settings
+        assert settings is not None
+        assert settings.epochs == epochs
+        said = "The epoch was chosen by the validation loss"
+        assert any(said in limit for limit in _limits(task_settings=settings)) == (epochs > 1)
+
+
 def test_a_tuning_has_the_settings_of_params_yaml(params) -> None:
     params["squad"]["question_match"] = True
     assert read_tuning(FULL, params).classes == ("negative", "positive")

@@ -1,5 +1,6 @@
 """The training loop: the host waits for a GPU once an update, passes may be made in parts, and some runs end early."""
 
+import math
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -95,9 +96,12 @@ def test_no_optimizer_sees_a_gradient_above_the_largest_norm(tmp_path: Path, kin
 
 
 @pytest.mark.parametrize("kind", ["muon", "adamw"])
-@pytest.mark.parametrize(("where", "named"), [("loss", "loss"), ("gradient", "gradient norm")])
-def test_a_loss_or_gradient_of_nan_changes_no_weight_and_names_its_step(
-    tmp_path: Path, kind: Literal["muon", "adamw"], where: str, named: str
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [("loss", "loss is nan"), ("loss alone", "loss is inf"), ("gradient", "gradient norm is nan")],
+)
+def test_a_loss_or_gradient_that_is_not_finite_changes_no_weight_and_names_its_step(
+    tmp_path: Path, kind: Literal["muon", "adamw"], where: str, said: str
 ) -> None:
     settings = OptimizerSettings(kind=kind, warmup_ratio=0.0)
     run = make_run("bert", "language model", tmp_path, "lean", tiny_device(), optimizer=settings)
@@ -109,10 +113,11 @@ def test_a_loss_or_gradient_of_nan_changes_no_weight_and_names_its_step(
         if len(before) < 4:  # the first pass counts operations
             return loss(model, part)
         zero = next(model.parameters()).flatten()[0] * 0.0
-        return loss(model, part) + (zero / 0.0 if where == "loss" else zero.sqrt())
+        added = {"loss": zero / 0.0, "loss alone": torch.tensor(math.inf), "gradient": zero.sqrt()}
+        return loss(model, part) + added[where]
 
     objective.loss = spoilt
-    with pytest.raises(InputError, match=rf"the {named} is nan at step 3 \(epoch 1, batch 3\)"):
+    with pytest.raises(InputError, match=rf"the {said} at step 3 \(epoch 1, batch 3\)"):
         train(run, lambda epoch, meter: None)
     after = run.model.state_dict()
     assert all(torch.equal(weight, after[name]) for name, weight in before[-1].items())
