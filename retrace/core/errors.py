@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 from safetensors import SafetensorError
 
-BEGAN = time.time()  # seconds since 1970; of our files, only those of packages are read before this one
+BEGAN = time.time()  # seconds since 1970; of our code, only packages' __init__.py files are read before this file
 USAGE = 2  # exit code for wrong input, as in argparse
 DIVERGED = 3  # exit code of training that cannot go on with these settings
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # disk full, quota exceeded, file too large
