@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal
 
-from retrace.core.paths import QUESTIONS, TASKS, task_and_part
+from retrace.core.paths import task_and_part
 from retrace.evaluation.records import BESIDE
 from retrace.evaluation.settings import EvaluateParams
 from retrace.report.blocks import NOTHING
 from retrace.report.names import points, shown_signed, with_unit
 from retrace.report.runs import flat
-from retrace.review.revision import FIGURE, Place, Revision, have_other_data, kind_of
+from retrace.review.revision import FIGURE, Place, Revision, data_of, have_other_data, kind_of
 from retrace.review.settings import ReviewParams
 from retrace.statistics.comparisons import Difference
 from retrace.statistics.scales import CURVES, MEASURES, Figure, Interval, Legend, loss_on
@@ -118,7 +118,7 @@ class _Judge:
             figures, sides = [place.figure for place in places], self._sides
             # None if the examples are known to differ.
             paired = {} if is_baseline else self._pairs.paired_differences(of, who, figures, sides, self._params)
-            if paired is None or (not paired and self._has_other_data(of)):
+            if paired is None or (not paired and have_other_data(data_of(of, sides), sides)):
                 why = "the examples differ" if paired is None else "the data differs"
                 yield from (self._not_compared(place, why) for place in places)
                 continue
@@ -126,10 +126,6 @@ class _Judge:
                 found = paired.get(place.figure)
                 how = "of the same seeds, paired" if found else "by the spread over seeds"
                 yield self._change(place, found or self._by_spread(place), how)
-
-    def _has_other_data(self, task: str) -> bool:
-        folders = {"classification": TASKS, "question_answering": QUESTIONS}
-        return have_other_data(folders[kind_of(task, self._sides)] / task_and_part(task)[0], self._sides)
 
     def _not_compared(self, place: Place, why: str) -> Change:
         change = self._change(place, None, "")

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from retrace.core.errors import InputError
-from retrace.core.paths import QUESTIONS, TASKS, TEXT, examples_path, questions_path, task_and_part
+from retrace.core.paths import TEXT, examples_path, questions_path, task_and_part
 from retrace.datasets.squad import read_questions
 from retrace.evaluation.outcomes import Answered, Classified, Scoring, classified, logits_of
 from retrace.evaluation.question_answering import QuestionAnsweringTask
@@ -20,7 +20,7 @@ from retrace.perplexity.settings import PerplexitySettings
 from retrace.report.runs import flat
 from retrace.results.grid import PREDICTIONS, Cell, Kind
 from retrace.results.predictions import kept_epoch, read_epochs
-from retrace.review.revision import FIGURE, Revision, have_other_data, kind_of
+from retrace.review.revision import FIGURE, Revision, data_of, have_other_data, kind_of
 from retrace.statistics.comparisons import Difference, difference
 from retrace.statistics.intervals import Scored, resample
 
@@ -34,12 +34,13 @@ def paired_differences(
     """
     (own, part), kind, settings = task_and_part(task), kind_of(task, sides), params.metrics
     seeds = [flat(side.params).get("finetune.seeds") or [] for side in sides]
+    path = (examples_path if kind == "classification" else questions_path)(data_of(task, sides), part)
     runs = [(side, Cell(own, method, seed)) for side, listed in zip(sides, seeds, strict=True) for seed in listed]
-    outcomes = [_outcome(cell, part, kind, side) for side, cell in runs]
+    outcomes = [_outcome(cell, part, kind, side, path) for side, cell in runs]
     found = [outcome for outcome in outcomes if outcome is not None]
     if any(_asked(each) != _asked(found[0]) for each in found):
         return None
-    if found and _have_other_examples(own, part, kind, sides):  # last, as it may fetch files
+    if found and _have_other_examples(path, sides):  # last, as it may fetch files
         return None
     if len(found) < len(outcomes) or seeds[0] != seeds[1]:
         return {}
@@ -121,7 +122,7 @@ def _documents(revision: Revision) -> Mapping[tuple[str, str], Measured]:
     return {} if content is None else read_documents(content)
 
 
-def _outcome(cell: Cell, part: str, kind: Kind, revision: Revision) -> Classified | Answered | None:
+def _outcome(cell: Cell, part: str, kind: Kind, revision: Revision, examples: Path) -> Classified | Answered | None:
     """The decisions of a run's kept epoch; None if its predictions, or the questions, are not available or valid."""
     with TemporaryDirectory() as name:
         copy = Path(name)
@@ -134,7 +135,7 @@ def _outcome(cell: Cell, part: str, kind: Kind, revision: Revision) -> Classifie
         if kind == "classification":
             classes = tuple(map(str, range(logits_of(rows).shape[1])))
             return classified(rows, rows["label"].to_numpy(), classes)
-        content = revision.read(questions_path(QUESTIONS / cell.task, part))
+        content = revision.read(examples)
         if content is None:
             return None
         (copy / "questions.json").write_bytes(content)
@@ -143,10 +144,8 @@ def _outcome(cell: Cell, part: str, kind: Kind, revision: Revision) -> Classifie
         return None
 
 
-def _have_other_examples(task: str, part: str, kind: Kind, sides: Sequence[Revision]) -> bool:
-    """Whether the files with a task's examples are available, and differ."""
-    is_classification = kind == "classification"
-    path = examples_path(TASKS / task, part) if is_classification else questions_path(QUESTIONS / task, part)
+def _have_other_examples(path: Path, sides: Sequence[Revision]) -> bool:
+    """Whether the file with a task's examples is available, and differs."""
     old, new = (side.read(path) for side in sides)
     return None not in (old, new) and old != new
 

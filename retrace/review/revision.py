@@ -13,7 +13,7 @@ from dvc.exceptions import DvcException
 from dvc_data.index import DataIndexDirError
 
 from retrace.core.errors import InputError
-from retrace.core.paths import LOCKFILES, task_and_part
+from retrace.core.paths import LOCKFILES, QUESTIONS, TASKS, task_and_part
 from retrace.core.records import Record, RunRecord, git, try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS, parse_yaml, with_data
 from retrace.evaluation.records import DATA, DETAILS, METRICS, Details, MethodDetails, Metrics, TaskMetrics
@@ -46,6 +46,12 @@ def kind_of(task: str, sides: Sequence["Revision"]) -> Kind:
     """The kind of a task, which one side's settings may no longer list."""
     questions = [name for side in sides for name in (side.params.get("finetune") or {}).get("questions", (SQUAD,))]
     return "question_answering" if task_and_part(task)[0] in questions else "classification"
+
+
+def data_of(task: str, sides: Sequence["Revision"]) -> Path:
+    """The folder of a task's data."""
+    folders: dict[Kind, Path] = {"classification": TASKS, "question_answering": QUESTIONS}
+    return folders[kind_of(task, sides)] / task_and_part(task)[0]
 
 
 class Revision:
