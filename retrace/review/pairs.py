@@ -27,14 +27,15 @@ from retrace.statistics.intervals import Scored, resample
 
 def paired_differences(
     task: str, method: str, figures: Sequence[str], sides: Sequence[Revision], params: EvaluateParams
-) -> dict[str, Difference] | None:
-    """The second revision's figures less the first's, means over the seeds of both; only those that are resampled.
+) -> dict[str, Difference | None] | None:
+    """The second revision's figures less the first's, means over the seeds of both.
 
-    Empty if predictions are not available or of different seeds, None if they are of different examples.
+    A difference is None if the figure is not resampled, or the seeds differ. There are none at all if predictions are
+    not available, so that the examples may differ too; None instead of a dict if these do differ.
     """
     (own, part), kind, settings = task_and_part(task), kind_of(task, sides), params.metrics
-    seeds = [flat(side.params).get("finetune.seeds") or [] for side in sides]
     path = (examples_path if kind == "classification" else questions_path)(data_of(task, sides), part)
+    seeds = [flat(side.params).get("finetune.seeds") or [] for side in sides]
     runs = [(side, Cell(own, method, seed)) for side, listed in zip(sides, seeds, strict=True) for seed in listed]
     outcomes = [_outcome(cell, part, kind, side, path) for side, cell in runs]
     found = [outcome for outcome in outcomes if outcome is not None]
@@ -42,13 +43,17 @@ def paired_differences(
         return None
     if found and _have_other_examples(path, sides):  # last, as it may fetch files
         return None
-    if len(found) < len(outcomes) or seeds[0] != seeds[1]:
+    if len(found) < len(outcomes) or not all(seeds):
         return {}
+    if seeds[0] != seeds[1]:
+        return dict.fromkeys(figures)
     scoring = Scoring(getattr(settings, kind)).of(figures)
     by_place = {str(place): outcome for place, outcome in enumerate(found)}
     scored = [*scoring.scored(by_place, settings.bootstrap_samples, settings.seed).values()]
     before, after = scored[: len(scored) // 2], scored[len(scored) // 2 :]
-    return {name: difference(name, after, before, are_paired=True) for name in figures if name in before[0].drawn}
+    return {
+        name: difference(name, after, before, are_paired=True) if name in before[0].drawn else None for name in figures
+    }
 
 
 def paired_perplexity(

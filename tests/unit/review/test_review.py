@@ -260,6 +260,26 @@ def test_other_texts_with_the_same_labels_are_other_examples(repository: Reposit
     assert [change.why for change in _found()[1].changes] == [why]
 
 
+def test_on_examples_that_are_known_to_be_the_same_a_loss_is_compared_whatever_models_were_trained_on(
+    repository: Repository,
+) -> None:
+    """The lock file says that the task's folder differs, the predictions that the examples do not; nor do seeds."""
+    folder, lock = "data/classification/sst2", {"schema": "2.0", "stages": {"evaluate": {"cmd": "x"}}}
+    for digest, loss, seeds in (("one", 0.5, [1, 2]), ("two", 0.6, [1, 2]), ("two", 0.6, [2, 1])):
+        lock["stages"]["evaluate"]["deps"] = [{"path": folder, "hash": "md5", "md5": digest}]
+        write_text(Path("dvc.lock"), json.dumps(lock))
+        repository.set("finetune.seeds", seeds)
+        _predict(40, 40)
+        metrics = {"sst2": METRICS["sst2"] | {"full": ACCURACY | {"validation_loss": loss}}}
+        if digest == "one":
+            repository.commit(metrics)
+            continue
+        repository.write(metrics)
+        said, found = _found()
+        assert [change.why for change in found.changes] == ["more than the tolerance of 10%"]
+        assert said == WITHIN_NOISE.format(1, 11), "a loss alone judges nothing"
+
+
 def test_seeds_that_differ_are_not_paired(repository: Repository) -> None:
     repository.set("finetune.seeds", [1, 2])
     _predict(40, 40)
