@@ -40,6 +40,8 @@ class Change:
         """Whether it is better; a baseline's change is neither, as it is no model's."""
         if self.what.better == "neither" or self.place.is_baseline or not self.is_compared:
             return "other"
+        if math.isclose(self.old, self.new):  # perplexities that differ per token, but not in the base's tokens
+            return "other"
         return "better" if (self.new > self.old) == (self.what.better == "higher") else "worse"
 
     @property

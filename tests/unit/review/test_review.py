@@ -428,6 +428,7 @@ def test_perplexities_of_other_tokens_are_compared_by_byte(repository: Repositor
     model, unigram = found.changes
     assert (model.old, model.new) == pytest.approx((6, 6 * math.exp(more)))
     assert (model.counts, found.has_failed) == (fails, fails)
+    assert model.direction == ("worse" if more else "other"), "the same model, in more tokens"
     assert model.why.startswith("in the base's tokens, as the tokenizers differ; ")
     assert "one seed, 95% interval" in model.why
     assert (unigram.counts, unigram.why) == (False, "not compared: the tokenizer differs")
