@@ -32,7 +32,7 @@ def verdict(review: Review) -> str:
     """The result in one sentence."""
     if not review.compared:
         return f"not compared: {review.notes[0]}"
-    said = _verdict(review)
+    said = f"{_verdict(review)}{_left_out(review.changes)}"
     leaks = [_readable(flag) for flag in review.flags if not flag.old and f" {DATA} " in flag.name]
     if leaks:  # figures on data that models were trained on are no better
         said = f"{said}; but the data has new flags: {', '.join(leaks)}"
@@ -55,6 +55,14 @@ def _verdict(review: Review) -> str:
     if not any(change.is_compared for change in review.changes):
         return f"not compared: {differ}, and none of these can be compared"
     return f"within noise: {differ}, but none that models are judged by differs by more than noise"
+
+
+def _left_out(changes: Sequence[Change]) -> str:
+    """How many figures of models differ that the verdict does not speak of; nothing if it speaks of none at all."""
+    left = sum(not change.is_compared and not change.place.is_baseline for change in changes)
+    if not left or not any(change.is_compared for change in changes):
+        return ""
+    return f"; {left} {'figure that differs' if left == 1 else 'figures that differ'} cannot be compared"
 
 
 def _names(changes: Sequence[Change]) -> str:

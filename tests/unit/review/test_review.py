@@ -280,6 +280,16 @@ def test_on_examples_that_are_known_to_be_the_same_a_loss_is_compared_whatever_m
         assert said == WITHIN_NOISE.format(1, 11), "a loss alone judges nothing"
 
 
+def test_what_cannot_be_compared_is_not_said_to_be_within_the_noise(repository: Repository) -> None:
+    """Accuracies of other texts fall by half: no verdict speaks of them, whatever the rest does."""
+    _predict(20)
+    repository.commit(_metrics(full=0.9), _lose([1.8] * 100))
+    _predict(50, examples=100)
+    for nats, code, said in ((1.81, 0, WITHIN_NOISE.format(2, 9)), (2.4, 1, "worse: masked perplexity (valid) +4.97")):
+        repository.write(_metrics(full=0.5), _lose([nats] * 100))
+        assert _found(code=code)[0] == f"{said}; 1 figure that differs cannot be compared"
+
+
 def test_seeds_that_differ_are_not_paired(repository: Repository) -> None:
     repository.set("finetune.seeds", [1, 2])
     _predict(40, 40)
