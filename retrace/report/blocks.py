@@ -11,6 +11,7 @@ from markupsafe import Markup
 Form = Literal["small", "list", "wide", "rank"]  # of plots; page.css and page.py give each its margins
 NOTHING = "–"  # stands for a missing figure
 NOISE = 9  # digits after the point, from which on figures differ by floating-point noise
+EXACT = 1e15  # from here on a float does not have all the digits before the point
 LONG = 40  # characters from which a cell is prose and needs room
 _FIGURES = re.compile(
     r"(?:[-−–+≠<\d.,±() %×⁻⁰¹²³⁴⁵⁶⁷⁸⁹≈]|(?<=\d)[eE](?=[-+\d])|(?<=\d)[KMB]|(?<=[\d)] )to(?= [\d−-]))*"
@@ -167,9 +168,14 @@ class Head:
 
 
 def figure_text(value: float | None, digits: int = 2) -> str:
-    """A figure with a fixed number of digits and a true minus sign; a dash for None, NaN and infinity."""
+    """A figure with a fixed number of digits and a true minus sign; a dash for None, NaN and infinity.
+
+    Very large ones are in scientific notation: the perplexity of a model that diverged may have a hundred digits.
+    """
     if value is None or not math.isfinite(value):
         return NOTHING
+    if abs(value) >= EXACT:
+        return f"{value:.2e}".replace("-", "−")
     return f"{_rounded(value, digits) + 0.0:,.{digits}f}".replace("-", "−")
 
 

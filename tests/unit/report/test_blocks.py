@@ -76,6 +76,10 @@ def test_figures_have_fixed_digits() -> None:
     found = [figure_text(value, digits) for value, digits in ((1234.5, 2), (0.5, 4), (None, 2), (7, 0), (-1.25, 1))]
     assert found == ["1,234.50", "0.5000", "–", "7", "−1.2"]
     assert [figure_text(float(of)) for of in ("nan", "inf")] == ["–", "–"]
+    assert [figure_text(of) for of in (999_999_999_999_999.0, 1e15, -5.1847e21)] == [
+        "999,999,999,999,999.00", "1.00e+15", "−5.18e+21"
+    ]  # fmt: skip
+    assert Table(("perplexity",), [("1.00e+15",), ("−5.18e+21",)]).is_numeric(0)
     assert [signed(of) for of in (0.26, -3.0, -1e-17, math.inf)] == ["+0.3", "−3.0", "0.0", "–"]
     assert [count_text(of) for of in (999_994_999, 999_995_000)] == ["999.99 M", "1.00 B"]
     shown = ["<0.0001", "0.0001", "0.0499", "<0.05", "0.0500", "–"]
