@@ -1,6 +1,7 @@
 """What readers call tasks, methods, baselines and figures, and how figures are printed."""
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 
 from retrace.core.paths import task_and_part
@@ -57,6 +58,11 @@ def listed(parts: Sequence[str], last: str = "and") -> str:
     return f"{', '.join(first)} {last} {end}" if first else end
 
 
+def each_once(texts: Iterable[str]) -> str:
+    """The different ones of some texts: a, b and c."""
+    return listed(list(dict.fromkeys(texts)))
+
+
 def method_name(method: str) -> str:
     """A method as readers see it, capitalised."""
     return METHODS.get(method, capital(method))
@@ -110,6 +116,11 @@ def duration(seconds: float) -> str:
     if seconds >= 5400:
         return f"{seconds / 3600:.1f} h"
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+
+
+def machine_text(machine: str) -> str:
+    """A machine as readers know it: Intel Xeon, 2 cores, for what Linux calls Intel(R) Xeon(R) CPU @ 2.20GHz."""
+    return re.sub(r"\((?:R|TM)\)|(?: CPU)? @ [\d.]+ ?GHz| Processor\b", "", machine)
 
 
 def p_text(p: float | None) -> str:

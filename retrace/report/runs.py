@@ -12,7 +12,7 @@ from retrace.core.records import STAGES, Origin, RunRecord, StageRecord
 from retrace.core.settings import DATA_KEYS, Params
 from retrace.report import svg
 from retrace.report.blocks import NOTHING, Fold, Panel, Panels, Table
-from retrace.report.names import duration, method_name, title_of
+from retrace.report.names import duration, each_once, method_name, title_of
 from retrace.report.svg import Axes
 from retrace.results.grid import RUNS, Grid
 
@@ -168,8 +168,7 @@ def origin_fold(origins: Mapping[str, Origin], digests: Mapping[str, str]) -> Fo
     table = Table(("result", "commit", "date", "machine", *names), rows, label="Origin")
     hashes = Table(("file", "SHA-256"), list(digests.items()), label="Hashes")
     note = "dvc.lock pins every file of this run: check out its commit and run dvc checkout to restore them."
-    gist = f"commit {commit_text(next(iter(origins.values())))}"
-    return Fold("Provenance", gist, [note, table, hashes])
+    return Fold("Provenance", f"commit {each_once(map(commit_text, origins.values()))}", [note, table, hashes])
 
 
 def commit_text(origin: Origin) -> str:

@@ -16,7 +16,17 @@ from retrace.core.records import RunRecord
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report import svg
 from retrace.report.blocks import NOTHING, Panel, Panels, Section, Table, TableCell, figure_text
-from retrace.report.names import baseline_name, count_text, digits_of, duration, listed, method_name, points
+from retrace.report.names import (
+    baseline_name,
+    count_text,
+    digits_of,
+    duration,
+    each_once,
+    listed,
+    machine_text,
+    method_name,
+    points,
+)
 from retrace.report.results import Score, TaskResults, most_seeds
 from retrace.report.runs import commit_text
 from retrace.report.svg import Axes
@@ -125,19 +135,25 @@ def _at_baselines(task: TaskResults, standing: str) -> list[str]:
 
 
 def run_facts(params: Mapping[str, Any], runs: Mapping[str, RunRecord], parameters: int) -> dict[str, str]:
-    """Sizes, training time, precision, machine and commit, by name."""
+    """Sizes, training time, precision, machine and commit, by name.
+
+    Precision, machine and commit are those of all runs, which may have been computed apart; the number of processes and
+    the date are pretraining's.
+    """
     first, model = runs["pretrain"], params["model"]
     layers = f"{model['layers']} layer{'' if model['layers'] == 1 else 's'}"
+    precisions = each_once(run.precision for run in runs.values())
     shape = f"{params['family']}, {layers} of {model['hidden_size']}"
     facts = {} if model.get("checkpoint") else {"Model": shape}
     facts |= {
         "Parameters": count_text(parameters), "Tokens seen": count_text(first.tokens),
         "Seeds": str(len(params["finetune"]["seeds"])),
         "Training": duration(sum(run.seconds for run in runs.values())),
-        "Precision": f"{first.precision}, {first.processes} process{'es' if first.processes > 1 else ''}",
+        "Precision": f"{precisions}, {first.processes} process{'es' if first.processes > 1 else ''}",
     }  # fmt: skip
-    commits = listed(list(dict.fromkeys(commit_text(run.origin) for run in runs.values())))
-    return facts | {"Machine": first.origin.machine, "Commit": commits, "Date": first.origin.date}
+    origins = [run.origin for run in runs.values()]
+    machines = each_once(machine_text(origin.machine) for origin in origins)
+    return facts | {"Machine": machines, "Commit": each_once(map(commit_text, origins)), "Date": first.origin.date}
 
 
 def summary_sections(

@@ -102,8 +102,26 @@ def test_facts_of_a_run() -> None:
     assert run_facts(PARAMS, two, 8)["Precision"] == "fp32, 2 processes"
     older = {**RUNS, "sst2 full 1": _run(10.0, origin=HERE)}
     assert run_facts(PARAMS, older, 8)["Commit"] == f"{'c' * 12} and {'a' * 12}", "results of two commits are mixed"
+    gpu = _run(10.0, precision="bf16", origin=RUN.origin.model_copy(update={"machine": "one GPU"}))
+    mixed = run_facts(PARAMS, {**two, "sst2 full 1": gpu, "sst2 full 2": gpu}, 8)
+    assert (mixed["Machine"], mixed["Precision"]) == ("two cores and one GPU", "fp32 and bf16, 2 processes")
     given = {**PARAMS, "model": {**PARAMS["model"], "checkpoint": "org/x@0"}}
     assert "Model" not in run_facts(given, RUNS, 8), "the sizes in params.yaml are not in force"
+
+
+@pytest.mark.parametrize(
+    ("machine", "said"),
+    [
+        ("Intel(R) Xeon(R) Processor, 4 cores", "Intel Xeon, 4 cores"),
+        ("Intel(R) Core(TM) i7-8565U CPU @ 1.80GHz, 8 cores", "Intel Core i7-8565U, 8 cores"),
+        ("AMD EPYC 7B13 64-Core Processor, 2 cores", "AMD EPYC 7B13 64-Core, 2 cores"),
+        ("QEMU Virtual CPU version 2.5+, 1 cores", "QEMU Virtual CPU version 2.5+, 1 cores"),
+        ("NVIDIA H200", "NVIDIA H200"),
+    ],
+)
+def test_a_processor_is_named_without_trade_marks_and_speed(machine: str, said: str) -> None:
+    origin = RUN.origin.model_copy(update={"machine": machine})
+    assert run_facts(PARAMS, {"pretrain": _run(1.0, origin=origin)}, 8)["Machine"] == said
 
 
 def test_settings_of_other_methods_and_data_sources_are_left_out() -> None:
@@ -141,7 +159,9 @@ def test_time_is_summed_over_seeds_beside_the_stages() -> None:
 def test_provenance_names_every_version_and_digest() -> None:
     """A version that a result does not have is left open."""
     other = HERE.model_copy(update={"machine": "one GPU", "versions": {**PYTHON, "torch": "2.13.0"}})
-    page = as_markdown("T", [Section("S", [origin_fold({"pretrain": HERE, "sst2 full 1": other}, {"m": "0123"})])])
+    fold = origin_fold({"pretrain": HERE, "sst2 full 1": other, "sst2 full 2": RUN.origin}, {"m": "0123"})
+    assert fold.gist == f"commit {'a' * 12} and {'c' * 12}"
+    page = as_markdown("T", [Section("S", [fold])])
     assert "| result | commit | date | machine | python | torch |" in page
     assert f"| pretrain | {'a' * 12} | 2026-11-23 | two cores | 3.11 | {NOTHING} |" in page
     assert "| one GPU | 3.11 | 2.13.0 |" in page
