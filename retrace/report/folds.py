@@ -36,7 +36,7 @@ def _pairs(task: TaskResults) -> Fold:
     rows = []
     for pair in pairs:
         figure = task.details.legend[pair.figure]
-        low, high = (shown_signed(figure, end) for end in sorted((pair.low, pair.high)))
+        low, high = (shown_signed(figure, end) for end in (pair.low, pair.high))
         rows.append((
             figure.name, f"{method_name(pair.first)} − {method_name(pair.second)}",
             shown_signed(figure, pair.difference), f"{low} to {high}", pair.test, p_text(pair.p_corrected),

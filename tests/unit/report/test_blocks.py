@@ -9,7 +9,7 @@ import pytest
 from retrace.report.blocks import Code, Fold, Head, Section, Table, TableCell, figure_text, signed
 from retrace.report.names import count_text, p_text
 from retrace.report.page import as_html, as_markdown
-from retrace.report.svg import ticks
+from retrace.report.svg import joined, tag, ticks
 
 EVIL = "<script>alert('x')</script> | & *b*"
 
@@ -26,6 +26,13 @@ def test_text_is_escaped() -> None:
     assert "<script" not in markdown.replace("\\<", "")
     folded = as_markdown("T", [Section("S", [Fold(EVIL, EVIL, ["text"])])])  # whose title is HTML
     assert folded.count("&lt;script&gt;") == 2
+
+
+def test_text_in_a_drawing_is_escaped() -> None:
+    drawn = tag("text", EVIL, tag("g"), data_t=f'"{EVIL}')
+    escaped = "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; | &amp; *b*"
+    assert drawn == f'<text data-t="&#34;{escaped}">{escaped}<g/></text>'
+    assert joined([EVIL, drawn]) == f"{escaped}{drawn}"
 
 
 def test_a_browser_runs_the_pages_own_style_and_script_and_nothing_else() -> None:
@@ -80,7 +87,7 @@ def test_figures_have_fixed_digits() -> None:
         "999,999,999,999,999.00", "1.00e+15", "−5.18e+21"
     ]  # fmt: skip
     assert Table(("perplexity",), [("1.00e+15",), ("−5.18e+21",)]).is_numeric(0)
-    assert [signed(of) for of in (0.26, -3.0, -1e-17, math.inf)] == ["+0.3", "−3.0", "0.0", "–"]
+    assert [signed(of) for of in (0.26, -3.0, 0.04, -1e-17, math.inf)] == ["+0.3", "−3.0", "0.0", "0.0", "–"]
     assert [count_text(of) for of in (999_994_999, 999_995_000)] == ["999.99 M", "1.00 B"]
     shown = ["<0.0001", "0.0001", "0.0499", "<0.05", "0.0500", "–"]
     assert [p_text(of) for of in (0.00009, 0.0001, 0.04994, 0.04996, 0.05, None)] == shown

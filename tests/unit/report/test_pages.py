@@ -26,10 +26,10 @@ from retrace.report.flags import (
     perplexity_flags,
 )
 from retrace.report.page import as_html, as_markdown
-from retrace.report.pretraining import ABSENT, pretraining_section
-from retrace.report.results import TaskResults, judged, read_tasks
+from retrace.report.pretraining import ABSENT, perplexity_by_epoch, pretraining_section
+from retrace.report.results import TaskResults, judged, most_seeds, read_tasks
 from retrace.report.runs import data_fold, models_folds
-from retrace.report.tasks import confusion, learning, losses, task_panels, task_section, thresholds
+from retrace.report.tasks import calibration, confusion, learning, losses, task_panels, task_section, thresholds
 from retrace.statistics.scales import CURVES, Comparison, Figure, Flags, Shortfall
 from tests.study import RUN, method_of
 
@@ -80,6 +80,36 @@ def test_scores_have_intervals_comparisons_and_what_is_behind_them() -> None:
         assert line in page
     assert "Warning" not in page
     assert "51.0 ± 3.0 (49.0 – 53.0)" in _scores_page(std={"validation_loss": 0.1, "accuracy": 0.03})
+
+
+def test_before_training_a_score_is_the_mean_over_seeds_and_the_epoch_of_each_seed_is_named() -> None:
+    """25 and 75, at epochs 1 and 3."""
+    other = METHOD.seeds["1"].model_copy(update={"before": {"accuracy": 0.75}, "epoch": 3})
+    page = _scores_page(seeds={"1": METHOD.seeds["1"], "2": other})
+    assert "| accuracy | % | 50.0 (49.0 – 53.0) | 50.0 | 51.0 (49.0 – 53.0) |" in page
+    assert "Epochs kept, by seed: Full 1, 3." in page
+
+
+def test_a_count_has_no_deviation_over_seeds() -> None:
+    legend = {**DETAILS.legend, "total": Figure("count", "neither", "questions")}
+    page = _scores_page({"legend": legend}, figures=FIGURES | {"total": 10}, std={"accuracy": 0.03, "total": 2.0})
+    assert "| questions |  | – | – | 10 |" in page
+    assert "| 51.0 ± 3.0 (49.0 – 53.0) |" in page
+
+
+def test_a_learning_curve_is_the_mean_over_seeds_and_only_a_headline_stands_beside_a_baseline() -> None:
+    """Two seeds: 20 and 30 before training, 40 and 80 after it; with losses of 0.9 and 0.7, and 0.5 and 0.4."""
+    rows = [{"method": "full", "seed": seed, "epoch": epoch, "accuracy": accuracy, "validation_loss": loss}
+            for seed, epoch, accuracy, loss in (
+                ("1", 0, 0.2, 0.9), ("1", 1, 0.4, 0.5), ("2", 0, 0.3, 0.7), ("2", 1, 0.8, 0.4))]  # fmt: skip
+    task = _task(pd.DataFrame(rows))
+    (accuracy,), (loss,) = (learning(task, key) for key in ("accuracy", "validation_loss"))
+    assert [row.panels[0].label for row in (accuracy, loss)] == [
+        "Full: accuracy by epoch, 25.0, 60.0", "Full: validation loss by epoch, 0.8000, 0.4500"
+    ]  # fmt: skip
+    assert accuracy.note == "Accuracy on validation by epoch. Dashed: the best baseline (majority class, 50.0)."
+    assert loss.note == "Validation loss on validation by epoch."
+    assert [svg.joined(row.panels[0].drawn).count('class="dash"') for row in (accuracy, loss)] == [1, 0]
 
 
 def test_the_expected_calibration_error_stands_beside_its_plot() -> None:
@@ -639,6 +669,25 @@ def test_the_best_method_and_those_that_tie_with_it_are_bold() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("figure", "shown"),
+    [(ACCURACY, "1.23"), (Figure("percentage", "higher", "F1"), "0.01"), (Figure("correlation", "higher"), "0.0123")],
+)
+def test_a_deviation_over_seeds_has_the_scale_of_its_figure_and_at_least_two_digits(figure: Figure, shown: str) -> None:
+    task = _compared({"full": 0.9}, figure=figure)
+    task.details.methods["full"] = task.details.methods["full"].model_copy(update={"std": {"accuracy": 0.01234}})
+    table = summary.summary_table([task], {}, {})
+    assert [*table.header][2:5] == ["mean", "95% interval", "sd"]
+    assert table.rows[0][4] == shown
+
+
+def test_the_largest_number_of_seeds_decides_what_a_table_shows() -> None:
+    """A method that is no longer listed may have fewer."""
+    task = _compared({"full": 0.9, "lora": 0.8}, seeds=3)
+    del task.details.methods["lora"].seeds["2"]
+    assert (most_seeds([task]), most_seeds([])) == (3, 0)
+
+
 def test_figures_have_the_digits_of_their_scale() -> None:
     figure = Figure("correlation", "higher", "Matthews correlation")
     task = _compared({"full": 0.6346, "scratch": 0.5824}, [("full", "scratch", 0.0522, "full")], figure=figure)
@@ -667,6 +716,9 @@ def test_the_perplexity_stands_beside_a_unigram_models() -> None:
             valid = {kind: masked, "unigram": unigram, "beats_unigram": beats, "flags": {}}
             report = PerplexityReport.from_json({"valid": valid})
             assert _said(perplexity=report) == [f"The language model’s perplexity is {said}"]
+            other = {"masked": UNITS, "unigram": UNITS, "beats_unigram": True, "flags": {}}
+            report = PerplexityReport.from_json({"valid": valid, "test": other})
+            assert _said(perplexity=report) == [f"The language model’s perplexity is {said}"], "of the validation text"
     assert _said() == []
 
 
@@ -705,10 +757,24 @@ def test_a_method_of_one_task_is_listed_by_its_score_there(lora: float, listed: 
     assert {str(row[0]): row[1] for row in rows} == {"Full": "100.0", "LoRA": "0.034", "Scratch": "–"}
 
 
+def test_a_method_of_two_tasks_is_listed_by_how_far_it_is_behind_on_average() -> None:
+    """Three points on each of two tasks are fewer than four on one."""
+    tasks = [_compared({"full": 0.9, "scratch": 0.87, "lora": 0.86}), _compared({"full": 0.8, "scratch": 0.77})]
+    rows = summary.summary_table(tasks, {}, {}).rows[:3]
+    assert [str(row[0]) for row in rows] == ["Full", "Scratch", "LoRA"]
+
+
 def test_whether_sentences_are_told_apart_is_that_of_the_last_epoch() -> None:
     for shares, is_said in (((0.5, 0.93), False), ((0.93, 0.5), True)):
         rows = [{"epoch": n, "updates": 10 * n, "next_sentence_accuracy": of} for n, of in enumerate(shares, 1)]
         assert ("next-sentence prediction is at chance" in _perplexity_page(*rows, updates=20)) == is_said
+
+
+def test_perplexity_by_epoch_begins_after_the_first() -> None:
+    curve = pd.DataFrame({"epoch": [0, 1, 2], "perplexity": [5000.0, 30.0, 9.0]})
+    (figure,) = perplexity_by_epoch(curve)
+    assert figure.panels[0].label == "Perplexity by epoch, 30.00, 9.00"
+    assert perplexity_by_epoch(curve.head(1)) == []
 
 
 def test_validation_stands_where_its_epoch_ended() -> None:
@@ -756,6 +822,16 @@ def test_many_classes_have_no_cells_without_examples(size: int, cells: int) -> N
     classes = {f"c{number}": {} for number in range(size)}
     drawn = confusion(_task(), {"full": ClassBreakdown(confusion=counts.tolist(), classes=classes, reliability={})})
     assert str(svg.joined(drawn.panels[0].drawn)).count("<rect") == cells
+
+
+def test_the_area_of_a_dot_of_a_calibration_is_a_share_of_examples_on_an_axis_from_chance_or_below() -> None:
+    """Of two classes from 50%, of more from the lowest confidence; three quarters of the examples, and one quarter."""
+    for low, places in ((0.6, ["20", "80"]), (0.3, ["0", "85.71"])):
+        bins = {"confidence": [low, 0.9], "accuracy": [0.5, 0.5], "examples": [15.0, 5.0]}
+        found = ClassBreakdown(confusion=[[9, 1], [2, 8]], classes={name: {} for name in "ab"}, reliability=bins)
+        drawn = str(svg.joined(calibration(_task(), {"full": found}).panels[0].drawn))
+        dots = re.findall(r'<circle cx="([\d.]+)%" cy="50%" r="([\d.]+)"', drawn)
+        assert dots == [(places[0], "8.1"), (places[1], "5.5")], "2 + 7 √0.75 and 2 + 7 √0.25 px"
 
 
 def test_confidence_is_not_taken_for_accuracy() -> None:

@@ -1,0 +1,102 @@
+"""What the browser of predictions is given, from the files of a run of three examples, by hand."""
+
+import base64
+import json
+import math
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retrace.core.files import write_json
+from retrace.core.paths import QUESTIONS, TASKS
+from retrace.datasets.examples import Example, TaskData, write_task
+from retrace.evaluation.records import Details
+from retrace.report.blocks import Browser, Fold, Table
+from retrace.report.browser import predictions_section
+from retrace.report.results import read_tasks
+from retrace.results.grid import PREDICTIONS
+from retrace.results.predictions import write_baselines, write_predictions
+
+GRID = {"tasks": ["sst2"], "methods": ["full"], "questions": ["squad"], "squad_methods": ["full"], "seeds": [1, 2]}
+TASK: dict[str, Any] = {"headlines": [], "legend": {}, "baselines": {}, "methods": {}, "comparisons": []}
+SURE = math.log(3)  # a logit that is so much higher gives a class three quarters
+
+
+@pytest.fixture
+def run(here: Path) -> tuple[list[dict[str, Any]], list[Table]]:
+    """What the script is given of each task, and the tables without it."""
+    _write_reviews()
+    _write_questions()
+    details = Details.from_json({"sst2": TASK, "sst2-test": TASK, "squad": TASK})
+    params = {"finetune": GRID}
+    _, browser, *folds = predictions_section(params, read_tasks(details, params, with_curves=False)).blocks
+    assert isinstance(browser, Browser)
+    tables = [block for fold in folds if isinstance(fold, Fold) for block in fold.blocks if isinstance(block, Table)]
+    return json.loads(zlib.decompress(base64.b64decode(browser.packed))), tables
+
+
+def _write_reviews() -> None:
+    """A review of the validation set, and three of the test set, of which each seed has another one wrong."""
+    test = [Example("dull", None, 0), Example("bright", None, 1), Example("odd", None, 1)]
+    parts = {"dev": [Example("seen", None, 0)], "test": test}
+    write_task(TASKS / "sst2", TaskData(("negative", "positive"), parts))
+    for seed, logits in ((1, [(SURE, 0.0), (SURE, 0.0), (0.0, 2 * SURE)]), (2, [(0.0, SURE)] * 3)):
+        rows = [{"id": i, "label": test[i].label, "logit_0": low, "logit_1": high}
+                for i, (low, high) in enumerate(logits)]  # fmt: skip
+        before = [{**row, "logit_0": 0.0, "logit_1": 0.0} for row in rows]
+        _write_run(Path("sst2/full") / str(seed), "test-", rows, before)
+    write_baselines("sst2-test", {"majority": [1, 1, 1]})
+
+
+def _write_questions() -> None:
+    """Three questions on one passage, of which the second has no answer; the second seed has them all wrong."""
+    golds = ["Ada", "", "Ada met Bob"]
+    asked = [{"id": str(i), "question": "Who?", "answers": [{"text": gold, "answer_start": 0}] if gold else []}
+             for i, gold in enumerate(golds)]  # fmt: skip
+    paragraph = {"context": "Ada met Bob.", "qas": asked}
+    write_json(QUESTIONS / "squad/dev.json", {"data": [{"title": "T", "paragraphs": [paragraph]}]})
+    for seed, said in (
+        (1, [("Ada met", 0, 2.0, 0.5), ("Bob", 8, 1.0, 3.0), ("Bob", 8, 4.0, 0.0)]),
+        (2, [("Bob", 8, 1.0, 0.0), ("Bob", 8, 1.0, 0.0), ("Ada", 0, 1.0, 2.0)]),
+    ):
+        rows = [{"id": str(i), "text": text, "start": start, "score": score, "null_score": of_none}
+                for i, (text, start, score, of_none) in enumerate(said)]  # fmt: skip
+        _write_run(Path("squad/full") / str(seed), "", rows, [{**row, "null_score": 9.0} for row in rows])
+    write_baselines("squad", {"no_answer": [{"text": "", "start": -1}] * 3})
+
+
+def _write_run(path: Path, prefix: str, rows: list[dict[str, Any]], before: list[dict[str, Any]]) -> None:
+    folder, loss = PREDICTIONS / path, "loss" if prefix else "validation_loss"
+    folder.mkdir(parents=True)
+    epochs = [{"epoch": epoch, **row} for epoch, of in enumerate((before, rows)) for row in of]
+    kind = "classification" if path.parts[0] == "sst2" else "question_answering"
+    write_predictions(folder / f"{prefix}predictions.parquet", kind, epochs)
+    write_json(folder / f"{prefix}losses.json", [{"epoch": epoch, loss: 1.0, "kept": epoch == 1} for epoch in (0, 1)])
+
+
+def test_classes_are_those_of_the_test_set_with_the_first_seeds_confidence_and_who_is_right(run) -> None:
+    (reviews, _), (table, _) = run
+    assert (reviews["title"], reviews["text"]) == ("Reviews, test set", ["dull", "bright", "odd"])
+    assert (reviews["classes"], reviews["gold"]) == (["negative", "positive"], [0, 1, 1])
+    assert reviews["methods"] == [
+        {"name": "Full", "baseline": False, "right": ["101", "011"], "sure": [75, 75, 90], "said": [0, 0, 1]},
+        {"name": "majority class", "baseline": True, "right": ["011"], "sure": None, "said": [1, 1, 1]},
+    ]
+    assert [*table.header] == ["№", "text", "right", "Full", "majority class"]
+    assert [*table.rows[0]] == ["1", "dull", "negative", "✓ negative", "✗ positive"]
+    assert [*table.rows[1]] == ["2", "bright", "positive", "✗ negative", "✓ positive"]
+
+
+def test_an_answer_has_its_f1_and_how_far_it_is_above_no_answer(run) -> None:
+    """Two words for one: 2 · ½ · 1 / 1½; none where there is none; one word of three: 2 · 1 · ⅓ / 1⅓, a half."""
+    (_, questions), (_, table) = run
+    assert questions["methods"] == [
+        {"name": "Full", "baseline": False, "right": ["111", "000"], "sure": [15, -20, 40], "start": [0, -1, 8],
+         "length": [7, 0, 3], "other": {}, "f1": [67, 100, 50]},
+        {"name": "never answers", "baseline": True, "right": ["010"], "sure": None, "start": [-1, -1, -1],
+         "length": [0, 0, 0], "other": {}, "f1": [0, 100, 0]},
+    ]  # fmt: skip
+    assert questions["gold"] == [[[0, 3]], [], [[0, 11]]]
+    assert [*table.rows[1]] == ["2", "Who?", "Ada met Bob.", "no answer", "✓ no answer", "✓ no answer"]
