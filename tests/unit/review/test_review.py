@@ -318,6 +318,8 @@ def test_without_predictions_data_that_differs_by_the_lock_file_is_not_compared(
     said, found = _found(code=1)
     assert said.startswith("worse: masked perplexity (valid) +3.00")
     assert {change.why for change in found.changes if change.place.of == "sst2"} == {"not compared: the data differs"}
+    Path("dvc.lock").unlink()
+    assert _found(code=1)[0].startswith("worse: reviews accuracy (full) −30.0 points"), "nothing is known to differ"
     lock(**{task: "2", text: "2"})
     said, found = _found()
     assert list(found.notes) == [], "no interval is shown, so none leaves anything out"
@@ -385,6 +387,19 @@ def test_perplexities_are_paired_by_document(repository: Repository) -> None:
 def test_perplexities_of_one_document_have_no_interval(repository: Repository) -> None:
     repository.commit(perplexity=_lose([1.8]))
     repository.write(perplexity=_lose([1.7]))
+    (change,) = _found()[1].changes
+    assert (change.interval, change.why) == (None, "within the tolerance of 10%")
+
+
+def test_a_perplexity_of_which_one_side_scored_one_document_has_no_interval(repository: Repository) -> None:
+    """Other masks may leave two of the three documents without a scored token."""
+    for nats, scored in ((1.8, [20.0, 0.0, 0.0]), (1.7, [20.0] * 3)):
+        count, size = np.array(scored), np.full(3, 20.0)
+        write_documents({"valid": {"masked": (Losses(nats, nats * count, count), Sizes(size, size / 2, size * 4))}})
+        perplexity = {"valid": {"masked": math.exp(nats), "unigram": 160.0}}
+        if nats == 1.8:
+            repository.commit(perplexity=perplexity)
+    repository.write(perplexity=perplexity)
     (change,) = _found()[1].changes
     assert (change.interval, change.why) == (None, "within the tolerance of 10%")
 
@@ -617,7 +632,53 @@ def test_data_that_leaks_is_in_the_verdict(repository: Repository) -> None:
     assert [(flag.name, flag.old, flag.new) for flag in found.flags] == [("sst2 data dev_in_training", 0, 1)]
     repository.commit({"sst2": METRICS["sst2"] | {"flags": {"data": {"dev_in_training": 1}}}})
     repository.write()
-    assert "Resolved health flags: sst2 data dev in training.\n" in _review()
+    said = _review()
+    assert "Resolved health flags: sst2 data dev in training.\n" in said
+    assert said.startswith("**no change: all 11 figures are the same.**\n"), "a flag that is gone is not new"
+
+
+def test_time_is_shown_from_a_fifth_more_of_what_it_was_before(repository: Repository) -> None:
+    """What was not measured, or took no time, has no share that it could differ by."""
+    path = Path("reports/runs/pretrain.json")
+    for before, now, shown in ((100.0, 120.0, []), (100.0, 123.0, [(100.0, 123.0)]), (100.0, 77.0, [(100.0, 77.0)]),
+                               (0.0, 5.0, []), (None, 5.0, [])):  # fmt: skip
+        write_json(path, RUN.model_copy(update={"evaluation_seconds": before}).to_json())
+        repository.commit()
+        write_json(path, RUN.model_copy(update={"evaluation_seconds": now}).to_json())
+        assert [(moved.old, moved.new) for moved in _found()[1].runs] == shown
+
+
+def test_baselines_are_neither_better_nor_worse_and_are_named_as_in_the_report(repository: Repository) -> None:
+    """A unigram model's perplexity is 50% higher, and tf-idf's accuracy lower by 20 points."""
+    repository.commit()
+    metrics = {"sst2": METRICS["sst2"] | {"baselines": {"tfidf": {"accuracy": 0.5}}}}
+    repository.write(metrics, PERPLEXITY | {"valid": {"masked": 6.0, "unigram": 240.0}})
+    said, found = _found()
+    assert said == WITHIN_NOISE.format(2, 11)
+    assert [(of.place.who, of.counts, of.direction) for of in found.changes] == [
+        ("tfidf", True, "other"), ("unigram", True, "other")
+    ]  # fmt: skip
+    page = _review()
+    assert "| Reviews, tf-idf | accuracy | – | 70.0 | 50.0 | −20.0 points |" in page
+    assert "| valid text, unigram baseline | perplexity | – | 160.00 | 240.00 | +80.00 |" in page
+
+
+def test_a_verdict_names_the_largest_shares_first_and_counts_models_not_figures(repository: Repository) -> None:
+    """Of five methods the accuracy and F1 of each, by 6 to 10 points; and 1 of 6 before 12 of 100 in perplexity."""
+    methods, figures = ("full", "scratch", "lora", "adapter", "frozen"), ("accuracy", "f1_macro")
+    before, after = (
+        {"sst2": {"baselines": {}} | {method: dict.fromkeys(figures, 0.5 + (6 + i) / 100 * gain)
+                                      for i, method in enumerate(methods)}}
+        for gain in (0, 1)
+    )  # fmt: skip
+    repository.commit(before)
+    repository.write(after)
+    named = ", ".join(f"reviews accuracy ({method}) +{gain}.0 points"
+                      for method, gain in (("frozen", 10), ("adapter", 9), ("lora", 8)))  # fmt: skip
+    assert _found()[0] == f"better: {named}, 2 more{BETTER}"
+    repository.commit(before, {"valid": {"masked": 6.0, "pseudo": 100.0}})
+    repository.write(before, {"valid": {"masked": 5.0, "pseudo": 88.0}})
+    assert _found()[0] == f"better: masked perplexity (valid) −1.00, pseudo perplexity (valid) −12.00{BETTER}"
 
 
 def test_the_base_is_where_the_branch_left_the_default_branch(repository: Repository) -> None:
