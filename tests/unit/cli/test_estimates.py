@@ -120,6 +120,9 @@ def test_memory_of_generated_answers_is_that_of_a_language_model(here: Path) -> 
         said = retrace("memory", "--batch", "2", "--length", "32", "--head", head).out
         counts.append(re.findall(r"([\d,]+) parameters", said))
     assert counts[0] == counts[1] != counts[2]
+    project.set("squad.answers", "generative")
+    said = "error: params.yaml: squad.answers: generative is not allowed with family: bert; expected one of llama\n"
+    assert refused("memory", "bert-base", "--batch", "2", "--length", "32", "--head", "qa") == said
 
 
 WRONG = [
