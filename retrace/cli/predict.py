@@ -40,6 +40,7 @@ def predict(
 
     params = read_params()
     grid = Grid.read(params)
+    cell = chosen_cell(grid, task, method, seed)
     asks = grid.kind_of(task) == "question_answering"
     if ensemble and seed is not None:
         raise InputError("--ensemble uses all seeds; leave out --seed")
@@ -49,7 +50,6 @@ def predict(
         raise InputError(f"--passage and --question are for question answering; {task} takes texts")
     if bool(question) != (passage is not None):
         raise InputError("--passage and --question go together")
-    cell = chosen_cell(grid, task, method, seed)
     predictor = Predictor(task, cell.method, grid.seeds if ensemble else [cell.seed], params)
     pairs = not asks and read_examples(grid.data_of(task), "dev")[0].pair is not None
     keys = ("passage", "question") if asks else ("text", "pair") if pairs else ("text",)
@@ -80,9 +80,21 @@ def demo(port: Annotated[int, Port] = 8000) -> None:
 
 
 def chosen_cell(grid: Grid, task: str, method: str | None, seed: int | None) -> Cell:
-    """The cell of the grid that options name, by default that of the task's first method and the first seed."""
+    """The cell of the grid that options name, by default that of the task's first method and the first seed.
+
+    Raises InputError if params.yaml does not list it.
+    """
     first = next(iter(grid.methods_of(task)), "")  # questions may have no method
-    return Cell(task, method or first, grid.seeds[0] if seed is None else seed)
+    cell = Cell(task, method or first, grid.seeds[0] if seed is None else seed)
+    for name, value, listed in (
+        ("task", cell.task, grid.all_tasks),
+        ("--method", cell.method, grid.methods_of(task)),
+        ("--seed", cell.seed, grid.seeds),
+    ):
+        if value not in listed:
+            allowed = ", ".join(map(str, listed))
+            raise InputError(f"{name}: {value!r} is not what params.yaml lists; expected one of {allowed}")
+    return cell
 
 
 def _asked(passage: Path | None, questions: Sequence[str]) -> list[Row]:

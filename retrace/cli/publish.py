@@ -67,9 +67,9 @@ def publish(
     address = Address(repository, revision, Pin.parse(base, "--base") if base is not None else None)
     params = read_params()
     cell = _cell(task, method, seed, params)
-    tuning = read_tuning(cell, params) if cell else None
     weights = WEIGHTS / cell.path if cell else PRETRAINED
     require_weights(weights)
+    tuning = read_tuning(cell, params) if cell else None
     trained = Trained(cell, params)
     commit, doubts = git("rev-parse", "HEAD"), _doubts(trained)
     refusals = [f"{why}; --even-if {name} publishes it anyway" for name, why in doubts.items() if name not in even_if]

@@ -47,27 +47,28 @@ def changed_settings(cells: Sequence[Cell], params: Mapping[str, Any]) -> Iterat
 class Predictor:
     """The models of a task and a method, one per seed, whose outputs are averaged.
 
-    Raises InputError if params.yaml does not list a cell, its weights do not exist, or its task has longer inputs than
-    they accept. Settings that changed since are named on standard error, as some of them change the answers.
+    Raises InputError if the weights of a seed do not exist, if generated answers are to be averaged, or if the task has
+    longer inputs than the models accept. Settings that changed since are named on standard error, as some of them
+    change the answers.
     """
 
     def __init__(self, task: str, method: str, seeds: Sequence[int], params: Mapping[str, Any]) -> None:
-        cells = [Cell(task, method, seed) for seed in seeds]
-        tuning = [read_tuning(cell, params) for cell in cells][-1]
-        if tuning.head == "language_model" and len(cells) > 1:
+        grid = Grid.read(params)
+        is_read = grid.kind_of(task) == "question_answering"
+        self.settings = settings = build(AnswerSettings if is_read else FineTuneSettings, params, task)
+        if isinstance(settings, AnswerSettings) and settings.answers == "generative" and len(seeds) > 1:
             raise InputError(f"--ensemble: {task} has models that generate answers; expected those of one seed")
+        cells = [Cell(task, method, seed) for seed in seeds]
         folders = [WEIGHTS / cell.path for cell in cells]
         for folder in folders:
             require_weights(folder)
         base = read_method(params, method, task).base
         require_weights(base)  # its tokenizer is read, and its weights where only a part was trained
-        folder = Grid.read(params).data_of(task)
-        if tuning.head == "classifier":
-            self.settings = build(FineTuneSettings, params, task)
-            self.task = Classification.read(folder, base, self.settings)
+        tuning = read_tuning(cells[0], params)  # of all seeds
+        if isinstance(settings, AnswerSettings):
+            self.task = ANSWERING[settings.answers].read(grid.data_of(task), base, settings)
         else:
-            self.settings = settings = build(AnswerSettings, params, task)
-            self.task = ANSWERING[settings.answers].read(folder, base, settings)
+            self.task = Classification.read(grid.data_of(task), base, settings)
         check_length(f"{task}.max_length", self.settings.max_length, base)
         for cell, key in changed_settings(cells, params):
             print(f"note: {key} is not what {cell.title} was trained with; run dvc repro", file=sys.stderr)
