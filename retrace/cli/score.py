@@ -1,6 +1,7 @@
 """`retrace score`: score anyone's predictions, as the official scripts do where there are any.
 
-Figures are printed as JSON, warnings on standard error.
+Figures are printed as JSON with the scale of each, as some metrics give fractions and others percentages; warnings go
+to standard error.
 """
 
 import json
@@ -183,6 +184,7 @@ def _print(metrics: Sequence[str], outcome: Answered | Classified, flags: Flags,
     scoring = Scoring(metrics)
     figures = scoring.score(outcome)
     found: dict[str, Any] = figures | scoring.notes(outcome)
+    found["scales"] = {name: scoring.scales[name] for name in figures}
     if with_intervals:
         found["intervals"] = intervals_of([*scoring.scored({"": outcome}, RESAMPLES, seed=0).values()])
     print(json.dumps(found, indent=2))

@@ -53,8 +53,10 @@ def test_scores_of_answers() -> None:
     scores = _scores(_squad({"a": "Ada", "b": ""}))
     assert (scores["exact_match"], scores["f1"]) == pytest.approx((50.0, 100 * (2 / 3 + 1) / 2))
     assert scores["NoAns_exact_match"] == 100.0
-    scores = _scores(_squad({"a": "Ada Lund", "b": "x"}, "--all"))
+    scores: dict = _scores(_squad({"a": "Ada Lund", "b": "x"}, "--all"))
     assert (scores["rougeL"], scores["bleu_precision_2"]) == (1.0, 100.0)
+    scales = scores["scales"]
+    assert (scales["rougeL"], scales["bleu_precision_2"], scales["total"]) == ("fraction", "percentage", "count")
     assert str(scores["bleu_signature"]).startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp")
     assert any(name.startswith("meteor") for name in scores)
 
