@@ -179,22 +179,8 @@ def _merge_presets(files: Mapping[Path, Any], yaml: YAML, found: Sequence[Path],
 
 
 def _load(yaml: YAML, path: Path) -> Any:
-    """The values of a file with their comments, and with a copy for each alias (*name).
-
-    A value that is written under one key would otherwise change under the others.
-    """
-    whole, seen = yaml.load(path.read_text(encoding="utf-8")), set[int]()
-
-    def part(value: Any) -> None:
-        for key, inner in list(value.items() if isinstance(value, MutableMapping) else enumerate(value)):
-            if isinstance(inner, MutableMapping | MutableSequence):
-                if id(inner) in seen:
-                    value[key] = inner = copy.deepcopy(inner)
-                seen.add(id(inner))
-                part(inner)
-
-    part(whole)
-    return whole
+    """The values of a file, with their comments."""
+    return yaml.load(path.read_text(encoding="utf-8"))
 
 
 def _find(name: str | Path, folder: Path) -> Path:
@@ -210,7 +196,8 @@ def _find(name: str | Path, folder: Path) -> Path:
 def _merge(into: MutableMapping[str, Any], values: Mapping[str, Any], above: str = "", replace: bool = False) -> None:
     """Set the values; equal ones keep their form and comments, and defaults are not added.
 
-    With `replace`, keys that have no value are removed.
+    With `replace`, keys that have no value are removed. What changes is copied first, as an alias (*name) of it, which
+    is the same object here, would change too.
     """
     if replace:
         for gone in [name for name in into if name not in values]:
@@ -220,16 +207,18 @@ def _merge(into: MutableMapping[str, Any], values: Mapping[str, Any], above: str
         if name not in into:
             is_default = "default" in _schema(key) and value == _schema(key)["default"]
             if replace or not is_default:
-                into[name] = value
+                into[name] = copy.deepcopy(value)
         elif old == value:
             continue
         elif isinstance(old, MutableMapping) and isinstance(value, Mapping):
             is_further_task = not above and not _schema(key)
-            _merge(old, value, f"{key}.", replace or key in WHOLE or is_further_task)
+            into[name] = copy.deepcopy(old)
+            _merge(into[name], value, f"{key}.", replace or key in WHOLE or is_further_task)
         elif isinstance(old, MutableSequence) and isinstance(value, list | tuple):
-            old[:] = value  # keeps its style
+            into[name] = copy.deepcopy(old)
+            into[name][:] = value  # keeps its style
         else:
-            into[name] = value
+            into[name] = copy.deepcopy(value)
 
 
 def _schema(key: str) -> Schema:
