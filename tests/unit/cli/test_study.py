@@ -1,35 +1,118 @@
+"""`retrace study`: the list of studies, and the workspace of one, filled and filled again.
+
+DVC itself runs in a workspace in tests/integration/test_studies.py.
+"""
+
+import sys
 from pathlib import Path
 
 import pytest
+from dvc.config import Config
 
+from retrace.cli.study import fill_workspace
 from retrace.core.files import write_json
-from tests.commands import retrace
+from retrace.core.guard import take
+from retrace.core.settings import read_params
+from tests.commands import refused, retrace
 from tests.study import EVIL, write_study
+from tests.toy import Project, copy_project
+
+DVC = (sys.executable, "-m", "dvc")
+WRITTEN_ANEW = ("params.yaml", ".dvcignore", "dvc.yaml", "study.yaml", "config.local")
 
 
-@pytest.fixture(autouse=True)
-def _mood(here: Path) -> None:
+@pytest.fixture
+def mood(here: Path) -> None:
+    """A folder with a study."""
     write_study(here / "studies/mood")
 
 
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return copy_project(tmp_path / "project", git=True)
+
+
+@pytest.mark.usefixtures("mood")
 @pytest.mark.parametrize("place", ["", "studies", "studies/mood/data/checkpoints"])
 def test_studies_are_listed_from_anywhere_in_the_project(monkeypatch, place: str) -> None:
     monkeypatch.chdir(place or ".")
     assert retrace("study", "list").out.splitlines()[1].split() == ["mood", "3", "7", "not", "run", EVIL]
 
 
+@pytest.mark.usefixtures("mood")
 def test_a_study_that_was_run_says_how() -> None:
     write_json(Path("studies/mood/reports/study.json"), {"title": "T", "source": "S", "small": True, "tables": {}})
     assert "  small  " in retrace("study", "list").out
 
 
+@pytest.mark.usefixtures("mood")
 def test_what_is_not_there_is_one_line() -> None:
-    assert retrace("study", "compare", "news").err == "error: NAME: 'news' is not a study; expected one of mood\n"
-    assert (
-        retrace("study", "compare", "mood").err == "error: studies/mood has not been run; use: retrace study run mood\n"
-    )
+    assert refused("study", "compare", "news") == "error: NAME: 'news' is not a study; expected one of mood\n"
+    said = "error: studies/mood has not been run; use: retrace study run mood\n"
+    assert refused("study", "compare", "mood") == said
 
 
 def test_a_folder_without_studies_is_one_line(monkeypatch) -> None:
     monkeypatch.chdir("/")
-    assert "no folder studies with a study in it, in " in retrace("study", "list").err
+    assert "no folder studies with a study in it, in " in refused("study", "list")
+
+
+def _fill(project: Project, name: str, small: bool) -> Path:
+    folder = project.folder / ".retrace/studies" / name
+    fill_workspace(project.folder / "studies" / name, folder, small)
+    return folder
+
+
+def test_the_studys_settings_and_the_users_data_are_in_force_there_and_nowhere_else(project: Project) -> None:
+    own = project.folder / "data/own/sst2/train.tsv"
+    own.parent.mkdir(parents=True)
+    own.write_text("sentence\tlabel\n")
+    project.commit("own data")
+    for small, block in ((False, 512), (True, 64)):
+        folder = _fill(project, "bert-wikitext2", small)
+        params = read_params(folder)
+        assert (params["family"], params["pretrain"]["block_size"]) == ("bert", block)
+        assert (folder / "data/own/sst2/train.tsv").samefile(own)
+    assert project.run("git", "status", "--porcelain").stdout == ""
+
+
+def test_only_what_changed_is_written_again_and_what_is_gone_vanishes(project: Project) -> None:
+    gone, edited = project.folder / "retrace/gone.py", project.folder / "retrace/families/bert.py"
+    gone.write_text("")
+    folder = _fill(project, "two-cores", small=False)
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.name not in WRITTEN_ANEW]
+    before = {path: path.stat().st_mtime_ns for path in paths}
+    gone.unlink()
+    edited.write_text("# edited\n")
+    (folder / "models").mkdir()  # what a run left
+    _fill(project, "two-cores", small=False)
+    now = {path: path.stat().st_mtime_ns for path in paths if path.exists()}
+    assert before.keys() - now.keys() == {folder / "retrace/gone.py"}
+    assert [path for path, time in now.items() if time != before[path]] == [folder / "retrace/families/bert.py"]
+    assert (folder / "models").is_dir()
+
+
+def test_dvc_knows_the_workspace_by_itself_and_shares_the_projects_cache(project: Project) -> None:
+    project.run(*DVC, "config", "--local", "core.autostage", "true")
+    project.run(*DVC, "remote", "add", "beside", "../storage")
+    project.run(*DVC, "remote", "add", "far", "https://ada:secret@example.org/a")
+    there = Project(_fill(project, "roberta-small", small=True))
+    config = Config(str(there.folder / ".dvc"))
+    assert Path(config["cache"]["dir"]) == project.folder / ".dvc/cache"
+    assert config["core"]["autostage"]
+    assert Path(config["remote"]["beside"]["url"]).resolve() == project.folder.parent / "storage"
+    assert config["remote"]["far"]["url"] == "https://ada:secret@example.org/a"
+    assert (there.folder / ".dvc").stat().st_mode & 0o077 == 0
+    stages = there.run(*DVC, "stage", "list", "--all", "--name-only").stdout.split()
+    assert {"pretrain", "data/dvc.yaml:checkpoints@llama", "studies/dvc.yaml:compare"} <= set(stages)
+    assert not any("studies" in name for name in project.run(*DVC, "stage", "list", "--all").stdout.split())
+
+
+def test_a_study_without_a_small_run_or_that_is_running_is_one_line(project: Project, monkeypatch) -> None:
+    monkeypatch.chdir(project.folder)
+    said = "error: studies/two-cores/small.yaml: no such file; the study has no small run\n"
+    assert refused("study", "run", "two-cores", "--small") == said
+    lock = take(project.folder / ".retrace/studies/two-cores.lock")
+    assert lock is not None
+    with lock:
+        assert refused("study", "run", "two-cores") == "error: studies/two-cores is already running\n"
