@@ -1,4 +1,4 @@
-"""Does another kind of processor give a newcomer figures that `retrace review` calls no news beside the committed ones?
+"""Does `retrace review` call the figures of another kind of processor "within noise" of the committed ones?
 
 The pipeline on the sample, trained from nothing in clones of the last commit, with libraries that are told of fewer
 instructions than the processor has, and in bf16 that is emulated. Each run's headline figures, and the review's line,
