@@ -234,7 +234,8 @@ def write_result(files: Mapping[str, dict[str, Any]], without_effect: Mapping[st
     for path, found in files.items():
         reasons = {(change["was"], change["now"]): change["why"] for change in without_effect.get(path, [])}
         for change in found["unnoticed"]:
-            reason = reasons.get((change["was"], change["now"]))
+            # A file that did not run this time keeps its reasons, whose lines the code may no longer have.
+            reason = reasons.get((change["was"], change["now"])) or change.get("without_effect")
             change |= {"without_effect": reason} if reason else {}
             total["without_effect"] += reason is not None
         total["drawn"] += found["drawn"]

@@ -144,7 +144,7 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path(), hours: s
     for path in (*paths.values(), *found):
         of_data = {str(DATA_PARAMS): None} | read_yaml(path)  # for its errors; comments need `YAML` below
         build(dict[str, Any] | None, of_data, str(DATA_PARAMS), path)
-    files = {file: _load(yaml, path) for file, path in paths.items()}
+    files = {file: yaml.load(path) for file, path in paths.items()}
     _merge_presets(files, yaml, found, hours)
     try:
         check_settings(files[PARAMS], files[DATA_PARAMS])
@@ -165,8 +165,9 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path(), hours: s
 def _merge_presets(files: Mapping[Path, Any], yaml: YAML, found: Sequence[Path], hours: str | None) -> None:
     """Merge presets in order, then the last one's values for so many hours; raises InputError if it has none."""
     budgets: object = {}
+    listed = _listed_tasks(files[PARAMS])
     for path in found:
-        values = _load(yaml, path)
+        values = yaml.load(path)
         budgets = values.pop(HOURS, None) or {}
         _merge(files[DATA_PARAMS], values.pop(str(DATA_PARAMS), None) or {})
         _merge(files[PARAMS], values)
@@ -176,11 +177,15 @@ def _merge_presets(files: Mapping[Path, Any], yaml: YAML, found: Sequence[Path],
             raise InputError(f"{found[-1]}: this preset has no section {HOURS}, so it cannot be written with --{HOURS}")
         require_one_of(named, hours, HOURS, found[-1])
         _merge(files[PARAMS], named[hours])
+    for gone in listed - _listed_tasks(files[PARAMS]) - set(TASKS.values()):
+        files[PARAMS].pop(gone, None)
 
 
-def _load(yaml: YAML, path: Path) -> Any:
-    """The values of a file, with their comments."""
-    return yaml.load(path.read_text(encoding="utf-8"))
+def _listed_tasks(params: Mapping[str, Any]) -> set[str]:
+    """The tasks of the matrix; those that are none of sst2 and squad have a section only while they are listed."""
+    matrix = params.get("finetune")
+    lists = [matrix.get(name) for name in ("tasks", "questions")] if isinstance(matrix, Mapping) else []
+    return {str(name) for listed in lists if isinstance(listed, list) for name in listed}
 
 
 def _find(name: str | Path, folder: Path) -> Path:
@@ -204,16 +209,17 @@ def _merge(into: MutableMapping[str, Any], values: Mapping[str, Any], above: str
             del into[gone]
     for name, value in values.items():
         key, old = f"{above}{name}", into.get(name)
+        is_further_task = not above and not _schema(key)
+        is_whole = replace or key in WHOLE or is_further_task
         if name not in into:
             is_default = "default" in _schema(key) and value == _schema(key)["default"]
             if replace or not is_default:
                 into[name] = copy.deepcopy(value)
         elif old == value:
             continue
-        elif isinstance(old, MutableMapping) and isinstance(value, Mapping):
-            is_further_task = not above and not _schema(key)
+        elif isinstance(old, MutableMapping) and isinstance(value, Mapping) and (value or not is_whole):
             into[name] = copy.deepcopy(old)
-            _merge(into[name], value, f"{key}.", replace or key in WHOLE or is_further_task)
+            _merge(into[name], value, f"{key}.", is_whole)
         elif isinstance(old, MutableSequence) and isinstance(value, list | tuple):
             into[name] = copy.deepcopy(old)
             into[name][:] = value  # keeps its style

@@ -7,8 +7,9 @@ DVC, Slurm and scripts then see 2 for wrong input and 75 for a run that was aske
 
 import subprocess
 import sys
+from pathlib import Path
 
-from retrace.core.errors import INTERRUPTED, STOPPING, prepare_process
+from retrace.core.errors import INTERRUPTED, STOPPING, InputError, exit_cleanly, prepare_process
 
 # Passed on to the processes by torchrun; by default Slurm's SIGUSR1 would end it and leave them behind.
 SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"
@@ -22,6 +23,8 @@ def main() -> None:
 
     arguments = launch_command_parser().parse_args()
     arguments.signals_to_handle = SIGNALS
+    if arguments.config_file and not (file := Path(arguments.config_file)).is_file():
+        raise InputError(f"{file}: no such file; RETRACE_LAUNCH names one of launch/, such as gpus")
     try:
         launch_command(arguments)
     except ChildFailedError as error:
@@ -43,4 +46,4 @@ def _code(code: int) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    exit_cleanly(main)

@@ -44,7 +44,8 @@ def have_other_data(folder: Path, sides: Sequence["Revision"]) -> bool:
 
 def kind_of(task: str, sides: Sequence["Revision"]) -> Kind:
     """The kind of a task, which one side's settings may no longer list."""
-    questions = [name for side in sides for name in (side.params.get("finetune") or {}).get("questions", (SQUAD,))]
+    matrices = [side.params.get("finetune") or {} for side in sides]
+    questions = [name for matrix in matrices for name in matrix.get("questions", (SQUAD,)) or ()]
     return "question_answering" if task_and_part(task)[0] in questions else "classification"
 
 

@@ -102,6 +102,16 @@ def test_a_preset_means_the_same_whatever_was_there(folder: Path, name: str) -> 
     assert [read_yaml(folder / file) for file in FILES] == [read_yaml(ROOT / file) for file in FILES]
 
 
+def test_a_study_leaves_no_tasks_of_another(folder: Path) -> None:
+    tasks, reader = (ROOT / "studies" / name / "params.yaml" for name in ("plm-peft", "roberta-small"))
+    write_presets([reader])
+    alone = [read_yaml(folder / file) for file in FILES]
+    write_presets([tasks])
+    assert {"acl_arc", "ag_news", "restaurants"} <= read_yaml(folder / "params.yaml").keys()
+    write_presets([reader])  # an emptied section that has a comment used to be written as no YAML
+    assert [read_yaml(folder / file) for file in FILES] == alone
+
+
 def test_the_samples_preset_sets_every_key_but_those_that_presets_leave_alone() -> None:
     """Else what params.yaml has for such a key stays, whatever preset is written."""
     keys = {key.name for key in documented_keys() if file_of(key.name) == PARAMS}

@@ -54,3 +54,20 @@ def test_restarted_processes_find_each_other(tmp_path: Path) -> None:
     started = two_processes(tmp_path, work, "--max_restarts", "1", "--main_process_port", "0")
     done = subprocess.run(**started, capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (0, "[3.0]\n" * 2), done.stderr
+
+
+def test_a_launch_file_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "retrace.compute.launch",
+        "--config_file",
+        "launch/gpsu.yaml",
+        "-m",
+        "stages.pretrain",
+    ]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
+    )
+    said = "error: launch/gpsu.yaml: no such file; RETRACE_LAUNCH names one of launch/, such as gpus\n"
+    assert (done.returncode, done.stderr) == (2, said)
