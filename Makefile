@@ -84,9 +84,10 @@ $(BIN)/python:
 
 # The locks have the SHA-256 of every package but torch, whose build depends on the machine: a second call adds that.
 $(BIN)/.run: requirements.txt requirements.lock pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --no-deps -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true # by all cores, where pip has one; some files are for other Pythons
 	touch $@
 
 $(BIN)/.dev: requirements-dev.txt requirements-dev.lock $(BIN)/.run
