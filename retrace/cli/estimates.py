@@ -81,13 +81,13 @@ def _params_and_method(method: str, head: str | None) -> "tuple[dict[str, Any], 
 
     Raises InputError if neither params.yaml nor retrace/methods has a method of that name.
     """
-    from retrace.study.comparison import known_method
+    from retrace.finetuning.method import read_method
+    from retrace.study.comparison import method_names
 
     params = read_params() if PARAMS.is_file() else {}
-    try:
-        return params, known_method(params, method, SECTIONS[head][0] if head else None)
-    except LookupError as error:
-        raise InputError(f"--{error.args[0]}") from None
+    if method not in (allowed := method_names(params)):
+        raise InputError(f"--method: {method!r} is not allowed; expected one of {', '.join(allowed)}")
+    return params, read_method(params, method, SECTIONS[head][0] if head else None)
 
 
 def _totals(counts: "Sequence[Parameter]", form: "ClosedForm | None", published: "Sequence[PublishedCount]") -> Lines:

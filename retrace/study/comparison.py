@@ -156,13 +156,17 @@ def counted(address: str, params: Mapping[str, Any]) -> float:
     return found[_there(figure, found)]
 
 
-def known_method(params: Mapping[str, Any], name: str, task: str | None = None) -> Method:
-    """The method of that name in params.yaml, for a task; a file of retrace/methods needs no settings there.
+def method_names(params: Mapping[str, Any]) -> list[str]:
+    """The methods in params.yaml, and the files of retrace/methods, which need no settings."""
+    return sorted({*plugin_names(METHODS), *params.get("methods", {})})
+
+
+def known_method(params: Mapping[str, Any], name: str) -> Method:
+    """The method of that name.
 
     Raises LookupError, which lists the methods, where there is none.
     """
-    there = sorted({*plugin_names(METHODS), *params.get("methods", {})})
-    return read_method(params, _there(name, there, "method: "), task)
+    return read_method(params, _there(name, method_names(params), "method: "))
 
 
 def _measured(reports: Reports) -> Iterator[tuple[tuple[str, ...], Mapping[str, Reproduced | None]]]:
