@@ -87,7 +87,7 @@ $(BIN)/.run: requirements.txt requirements.lock pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true # by all cores, where pip has one; some files are for other Pythons
+	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true # pip would use one core; a few files are not for this Python
 	touch $@
 
 $(BIN)/.dev: requirements-dev.txt requirements-dev.lock $(BIN)/.run
