@@ -118,14 +118,19 @@ class _Judge:
                 yield self._of_perplexity(places[0])
                 continue
             figures, sides = [place.figure for place in places], self._sides
-            # None if the examples are known to differ.
-            paired = {} if is_baseline else self._pairs.paired_differences(of, who, figures, sides, self._params)
-            if paired is None or (not paired and have_other_data(data_of(of, sides), sides)):
-                why = "the examples differ" if paired is None else "the data differs"
+            paired = self._pairs.Paired(None)  # a baseline has no predictions
+            if not is_baseline:
+                paired = self._pairs.paired_differences(of, who, figures, sides, self._params)
+            why = ""
+            if paired.are_same_examples is False:
+                why = "the examples differ"
+            elif paired.are_same_examples is None and have_other_data(data_of(of, sides), sides):
+                why = "the data differs"
+            if why:
                 yield from (self._not_compared(place, why) for place in places)
                 continue
             for place in places:
-                found = paired.get(place.figure)
+                found = paired.differences.get(place.figure)
                 how = "of the same seeds, paired" if found else "by the spread over seeds"
                 yield self._change(place, found or self._by_spread(place), how)
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,14 +26,17 @@ from retrace.statistics.comparisons import Difference, difference
 from retrace.statistics.intervals import Scored, resample
 
 
+class Paired(NamedTuple):
+    """The differences of a method's figures on the same examples."""
+
+    are_same_examples: bool | None  # None: not known, as predictions are not available
+    differences: Mapping[str, Difference] = {}  # of the figures that are resampled; none if the seeds differ
+
+
 def paired_differences(
     task: str, method: str, figures: Sequence[str], sides: Sequence[Revision], params: EvaluateParams
-) -> dict[str, Difference | None] | None:
-    """The second revision's figures less the first's, means over the seeds of both.
-
-    A difference is None if the figure is not resampled, or the seeds differ. There are none at all if predictions are
-    not available, so that the examples may differ too; None instead of a dict if these do differ.
-    """
+) -> Paired:
+    """The second revision's figures less the first's, means over the seeds of both."""
     (own, part), kind, settings = task_and_part(task), kind_of(task, sides), params.metrics
     path = (examples_path if kind == "classification" else questions_path)(data_of(task, sides), part)
     seeds = [flat(side.params).get("finetune.seeds") or [] for side in sides]
@@ -40,20 +44,19 @@ def paired_differences(
     outcomes = [_outcome(cell, part, kind, side, path) for side, cell in runs]
     found = [outcome for outcome in outcomes if outcome is not None]
     if any(_asked(each) != _asked(found[0]) for each in found):
-        return None
+        return Paired(False)
     if found and _have_other_examples(path, sides):  # last, as it may fetch files
-        return None
+        return Paired(False)
     if len(found) < len(outcomes) or not all(seeds):
-        return {}
+        return Paired(None)
     if seeds[0] != seeds[1]:
-        return dict.fromkeys(figures)
+        return Paired(True)
     scoring = Scoring(getattr(settings, kind)).of(figures)
     by_place = {str(place): outcome for place, outcome in enumerate(found)}
     scored = [*scoring.scored(by_place, settings.bootstrap_samples, settings.seed).values()]
     before, after = scored[: len(scored) // 2], scored[len(scored) // 2 :]
-    return {
-        name: difference(name, after, before, are_paired=True) if name in before[0].drawn else None for name in figures
-    }
+    drawn = [name for name in figures if name in before[0].drawn]
+    return Paired(True, {name: difference(name, after, before, are_paired=True) for name in drawn})
 
 
 def paired_perplexity(
