@@ -134,8 +134,8 @@ def memory(
     optimizer = optimizer.model_copy(update={"kind": chosen.settings.optimizer or optimizer.kind})
     device = open_device(0, build(Precision, params, "precision") if params else "auto", lease=False)
     kind, scored = _head_and_scored(head, recipe, named, length)
-    load = Load(batch, length, batch * min(scored, length), device.bf16, device.attention)
-    dropout = getattr(recipe, "dropout", None)
+    dropout, copies = getattr(recipe, "dropout", None), 2 if getattr(recipe, "rdrop", 0.0) else 1
+    load = Load(batch, length, batch * min(scored, length), device.bf16, device.attention, copies=copies)
     needed = update_needs(kind, named.config, load, optimizer, chosen.tune, dropout)
     formula = formula_memory(chosen, named.config, needed)
     print(f"{named.name}, {head}, {method}: {needed.parameters:,} parameters, {needed.trained:,} trained")

@@ -192,6 +192,7 @@ class Load:
     attention: str  # transformers' name; sdpa stands for CUDA's kernels
     micro_batch: int | None = field(default_factory=lambda: whole_number("RETRACE_MICRO_BATCH"))
     recomputes: bool = field(default_factory=lambda: is_true("RETRACE_ACTIVATION_CHECKPOINTING"))
+    copies: int = 1  # of each example in a forward pass: 2 with R-Drop
 
     def __str__(self) -> str:
         """Attention, micro-batches and recomputed layers, in words."""
@@ -320,7 +321,7 @@ def _give_fake_weights(model: nn.Module) -> None:
 
 def _loss(model: PreTrainedModel, head: Head, load: Load) -> Tensor:
     """The loss of one batch, as the stages compute it."""
-    ids = torch.zeros(load.batch, load.length, dtype=torch.long)
+    ids = torch.zeros(load.copies * load.batch, load.length, dtype=torch.long)
     with torch.autocast("cpu", torch.bfloat16, enabled=load.bf16):
         if head in ("language_model", "pairs"):
             at, targets = torch.arange(load.scored).view(load.batch, -1), torch.zeros(load.scored, dtype=torch.long)

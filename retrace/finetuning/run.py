@@ -24,6 +24,7 @@ from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import guarded
 from retrace.finetuning.features import Parts, computed_once
 from retrace.finetuning.method import has_frozen, read_method, round_frozen, save_trained
+from retrace.finetuning.rdrop import rdrop_loss
 from retrace.finetuning.settings import INPUT_LENGTHS, FineTuneParams, FineTuneSettings, MethodSettings
 from retrace.finetuning.task import Example, Row, Task, Tensors, moved, predict
 from retrace.models.heads import check_length
@@ -77,6 +78,8 @@ class TaskObjective(Generic[Example]):
         return moved(self._task.collate([self.examples[index] for index in chosen], length), device)
 
     def loss(self, model: nn.Module, part: Tensors) -> Tensor:
+        if self._settings.rdrop:
+            return rdrop_loss(self._task, model, part, self._settings.rdrop)
         return self._task.loss(self._task.scores(model, part), part)
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
-from retrace.core.settings import Count, Dropout, Params, Positive, Precision, Section, build, load_plugin
+from retrace.core.settings import Count, Dropout, Params, Positive, Precision, Section, build, load_plugin, require
 from retrace.training.settings import OptimizerSettings
 
 METHODS = "retrace.methods"
@@ -31,12 +31,24 @@ class FineTuneSettings(Section):
         description="null: as in pretraining; includes attention weights in BERT and RoBERTa only, and in ModernBERT "
         "attention's output only if it had dropout in pretraining",
     )
+    rdrop: float = Field(
+        default=0.0,
+        ge=0,
+        le=100,
+        description="weight of R-Drop: the divergence of two predictions for each example, with different dropout, is "
+        "part of the loss; twice the time and memory; 0: off",
+    )
     checkpoint: Literal["best", "last"] = Field(
         default="best", description="the epoch to keep: that of the lowest validation loss, or the last"
     )
     optimizer: OptimizerSettings = Field(
         default=OptimizerSettings(), description="the optimizer, with the keys of pretrain.optimizer"
     )
+
+    @model_validator(mode="after")
+    def _drops_for_rdrop(self) -> Self:
+        require(not self.rdrop or bool(self.dropout), "rdrop", self.rdrop, "it needs a dropout above 0")
+        return self
 
 
 class MethodSettings(Section):

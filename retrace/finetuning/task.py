@@ -54,6 +54,10 @@ class Task(Protocol[Example]):
         """The model's scores for a batch, one row per example."""
         ...
 
+    def logits(self, scores: Tensor) -> Tensor:
+        """The scores with the alternatives of each prediction in the last dimension, as `divergence` takes them."""
+        return scores
+
     def targets(self, example: Example) -> int:
         """The number of targets that an example's loss is summed over: 1, its class or span, or its tokens."""
         return 1

@@ -132,6 +132,9 @@ CLASHES: tuple[tuple[Any, ...], ...] = (  # what is said after the first key of 
     (" VALUE; rotary positions need heads of an", {"model.heads": 128}),
     (" VALUE with family: bert", {"model.rope_theta": 1000.0, "family": "bert"}),
     (" VALUE with family: modernbert", {"model.kv_heads": 2}, {"pretrain.next_sentence": True}),
+    (" VALUE; it needs a dropout above 0", {"sst2.rdrop": 1.0}, {"squad.rdrop": 0.5, "squad.dropout": 0.0}),
+    (" VALUE; it needs answers: extractive", {"squad.rdrop": 1.0, "squad.dropout": 0.1, "family": "llama",
+     "squad.answers": "generative"}),
     (" VALUE with family: llama,", {"sst2.dropout": 0.1, "family": "llama"}),
     (".$(id): the name is not allowed; expected letters,", {"checkpoints": {"$(id)": {}}}),
     (": it needs model.checkpoint, whose sizes it takes", {"model.random_seed": 1}),
@@ -156,6 +159,7 @@ RIGHT: tuple[dict[str, Any], ...] = (
     {"finetune.tasks": []}, {"finetune.questions": []}, {"finetune.squad_methods": []}, {"squad.max_length": 6},
     {"sst2.max_length": 3}, {"sst2.max_length": 256}, {"sst2.max_length": 512, "model.checkpoint": PIN},
     {"family": "llama", "squad.answers": "generative", "squad.max_length": 46},
+    {"sst2.rdrop": 1.0, "sst2.dropout": 0.3}, {"squad.rdrop": 0.5, "squad.dropout": 0.1},
     {"family": "llama", "model.dropout": 0.1}, {"classification": {"own": TASK}, "own": {**TRAINED, "max_length": 5}},
     {"family": "bert", "model.rope_theta": None, "model.heads": 128, "pretrain.next_sentence": True},
 )  # fmt: skip

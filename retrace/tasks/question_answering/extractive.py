@@ -203,6 +203,10 @@ class ExtractiveTask(QuestionAnswering):
         scores = model(batch["ids"], mask, batch["segments"], batch["match"]).float()
         return scores if mask is None else scores.masked_fill(mask[..., None] == 0, LOWEST)
 
+    def logits(self, scores: Tensor) -> Tensor:
+        """Scores (B, T, 2) → (B, 2, T)."""
+        return scores.transpose(1, 2)
+
     def loss(self, scores: Tensor, batch: Tensors) -> Tensor:
         """The mean of start and end cross-entropy, summed over the windows."""
         start = functional.cross_entropy(scores[..., 0], batch["start"], reduction="sum")

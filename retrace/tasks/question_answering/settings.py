@@ -32,7 +32,7 @@ class AnswerSettings(FineTuneSettings):
 
     @model_validator(mode="after")
     def _suits_the_answers(self) -> Self:
-        for key, absent in (("question_match", False), ("train_length", None)):
+        for key, absent in (("question_match", False), ("train_length", None), ("rdrop", 0.0)):
             value = getattr(self, key)
             require(self.answers == "extractive" or value == absent, key, value, "it needs answers: extractive")
         least, holds = SHORTEST_WINDOW, "one token each of the question and the passage"

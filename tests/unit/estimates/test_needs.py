@@ -98,7 +98,13 @@ def test_a_task_has_its_own_dropout_and_answers_are_as_long_as_by_default(machin
 
     (plain,) = _planned("sst2 full 1")
     machine.project.set("sst2.dropout", 0.3)
-    assert _planned("sst2 full 1")[0].needs.peak > plain.needs.peak, "masks are kept for the backward pass"
+    (dropped,) = _planned("sst2 full 1")
+    assert dropped.needs.peak > plain.needs.peak, "masks are kept for the backward pass"
+    machine.project.set("sst2.rdrop", 1.0)
+    (twice,) = _planned("sst2 full 1")
+    assert twice.needs.activations == pytest.approx(2 * dropped.needs.activations, rel=0.05)
+    assert twice.needs.flops == pytest.approx(2 * dropped.needs.flops, rel=0.05)
+    machine.project.set("sst2.rdrop", 0.0)
     squad = dict(read_params()["squad"], answers="generative", question_match=False)
     del squad["max_answer_length"]
     machine.project.set_all({"family": "llama", "squad": squad, "sst2.dropout": None})
