@@ -169,14 +169,14 @@ def reading(arguments: argparse.Namespace, **changed: object) -> tuple[Any, Any,
 
 
 def limited(task: str, examples: int) -> Any:
-    """The project's settings of fine-tuning, for one epoch of so many examples."""
+    """The project's settings of fine-tuning, for one epoch of so many examples, without R-Drop: Trainer has none."""
     from retrace.core.settings import build, read_params
     from retrace.finetuning.settings import FineTuneSettings
     from retrace.tasks.question_answering.settings import AnswerSettings
 
     params = read_params()
     kind = AnswerSettings if task == "squad" else FineTuneSettings
-    return build(kind, params, task).model_copy(update={"max_train_examples": examples, "epochs": 1})
+    return build(kind, params, task).model_copy(update={"max_train_examples": examples, "epochs": 1, "rdrop": 0.0})
 
 
 def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> dict[str, float]:
