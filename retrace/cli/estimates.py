@@ -134,7 +134,7 @@ def memory(
     optimizer = optimizer.model_copy(update={"kind": chosen.settings.optimizer or optimizer.kind})
     device = open_device(0, build(Precision, params, "precision") if params else "auto", lease=False)
     kind, scored = _head_and_scored(head, recipe, named, length)
-    dropout, copies = getattr(recipe, "dropout", None), 2 if getattr(recipe, "rdrop", 0.0) else 1
+    dropout, copies = getattr(recipe, "dropout", None), getattr(recipe, "copies", 1)
     load = Load(batch, length, batch * min(scored, length), device.bf16, device.attention, copies=copies)
     needed = update_needs(kind, named.config, load, optimizer, chosen.tune, dropout)
     formula = formula_memory(chosen, named.config, needed)

@@ -192,7 +192,7 @@ class Load:
     attention: str  # transformers' name; sdpa stands for CUDA's kernels
     micro_batch: int | None = field(default_factory=lambda: whole_number("RETRACE_MICRO_BATCH"))
     recomputes: bool = field(default_factory=lambda: is_true("RETRACE_ACTIVATION_CHECKPOINTING"))
-    copies: int = 1  # of each example in a forward pass: 2 with R-Drop
+    copies: int = 1  # of each example in a forward pass
 
     def __str__(self) -> str:
         """Attention, micro-batches and recomputed layers, in words."""

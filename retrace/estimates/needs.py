@@ -170,7 +170,7 @@ def _tuning_needs(
     batch = math.ceil(settings.batch_size / processes)
     length = getattr(settings, "train_length", None) or settings.max_length
     head, scored = head_of(settings)
-    load = Load(batch, length, batch * scored, bf16, attention, copies=2 if settings.rdrop else 1)
+    load = Load(batch, length, batch * scored, bf16, attention, copies=settings.copies)
     return update_needs(head, config, load, settings.optimizer, method.tune, settings.dropout)
 
 

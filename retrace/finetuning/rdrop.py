@@ -1,4 +1,4 @@
-"""R-Drop (Liang et al. 2021, equations 1 to 3): two predictions for each example, made to agree under dropout."""
+"""R-Drop (Liang et al. 2021, section 2.1): two predictions for each example, made to agree under dropout."""
 
 import torch
 from torch import Tensor, nn

@@ -45,6 +45,11 @@ class FineTuneSettings(Section):
         default=OptimizerSettings(), description="the optimizer, with the keys of pretrain.optimizer"
     )
 
+    @property
+    def copies(self) -> int:
+        """How many times an example of a batch is read."""
+        return 2 if self.rdrop else 1
+
     @model_validator(mode="after")
     def _drops_for_rdrop(self) -> Self:
         require(not self.rdrop or bool(self.dropout), "rdrop", self.rdrop, "it needs a dropout above 0")
