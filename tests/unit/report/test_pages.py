@@ -770,10 +770,11 @@ def test_whether_sentences_are_told_apart_is_that_of_the_last_epoch() -> None:
         assert ("next-sentence prediction is at chance" in _perplexity_page(*rows, updates=20)) == is_said
 
 
-def test_perplexity_by_epoch_begins_after_the_first() -> None:
-    curve = pd.DataFrame({"epoch": [0, 1, 2], "perplexity": [5000.0, 30.0, 9.0]})
+def test_perplexity_by_epoch_begins_after_the_first_and_has_no_point_where_it_is_too_large() -> None:
+    curve = pd.DataFrame({"epoch": [0, 1, 2, 3], "perplexity": [5000.0, 30.0, math.nan, 9.0]})
     (figure,) = perplexity_by_epoch(curve)
     assert figure.panels[0].label == "Perplexity by epoch, 30.00, 9.00"
+    assert re.findall(r"epoch (\d): ([\d.]+)", page.picture(figure)) == [("1", "30.00"), ("3", "9.00")]
     assert perplexity_by_epoch(curve.head(1)) == []
 
 

@@ -10,7 +10,6 @@ import pandas as pd
 from retrace.evaluation.classification import figures_of
 from retrace.report.blocks import Panels, Table
 from retrace.report.page import as_html, as_markdown, picture
-from retrace.report.pretraining import perplexity_by_epoch
 from retrace.report.results import TaskResults
 from retrace.statistics.scales import Figure
 from retrace.study.page import compared_sections, further_curves, study_sections
@@ -105,10 +104,3 @@ def test_what_reports_plot_is_drawn_by_epoch_and_the_headline_in_the_tasks_secti
     assert loss.panels[0].label == "Bert: training loss by epoch, 0.7000"
     ElementTree.fromstring(picture(loss))
     assert list(_rows(training_loss=math.nan)) == ["news-f1_micro", "news-f1_macro"], "without values: not drawn"
-
-
-def test_pretraining_is_drawn_from_the_first_epoch_on() -> None:
-    curve = pd.DataFrame({"epoch": [0, 1, 2, 3], "perplexity": [9.0, 8.0, 7.0, math.nan]})
-    (chart,) = perplexity_by_epoch(curve)
-    assert re.findall(r"epoch (\d): ([\d.]+)", picture(chart)) == [("1", "8.00"), ("2", "7.00")]
-    assert perplexity_by_epoch(curve.head(1)) == []

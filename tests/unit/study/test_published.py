@@ -145,14 +145,6 @@ def test_spread_and_interval_have_as_many_digits_and_a_true_minus_sign_but_0_has
     assert NumberFormat(2, " × 10").text(-0.0184) == "−1.84 × 10⁻²"
 
 
-def test_a_whole_number_is_rounded_unless_it_is_the_end_of_a_scale() -> None:
-    def digits(text: str, scale: str) -> int:
-        return PublishedCell("r", "c", None, printed(text), scale).digits
-
-    assert [digits(text, "score") for text in ("0", "1", "-1", "2", "12", "1.0")] == [4, 4, 4, 0, 0, 1]
-    assert [digits(text, "percent") for text in ("0", "1", "12")] == [2, 0, 0]
-
-
 # Every figure in the studies' published.yaml is found as text in the report that it is of.
 REPORTS = Path(ROOT).parent / "shared" / "seeds"
 NUMBERS = {"bert-wikitext2": "000", "llama-frozen": "001", "bert-mlm-nsp": "002", "roberta-small": "003",
@@ -179,12 +171,14 @@ def test_every_published_figure_stands_in_the_report(study: str) -> None:
     assert [text for text in figures if not stands(text)] == []
 
 
-def test_all_or_none_of_a_fraction_is_exact_and_of_a_percentage_rounded() -> None:
+def test_a_whole_number_is_rounded_unless_it_is_all_or_none_of_a_share() -> None:
     """A published accuracy of 1 is no rounded 0.6."""
-
-    def digits(scale: str) -> list[int]:
-        return [PublishedCell("r", "c", None, printed(text), scale).digits for text in ("0", "1", "-1", "0.5")]
-
-    assert digits("fraction") == digits("correlation") == [4, 4, 4, 1]
-    assert digits("percentage") == [2, 0, 0, 1]
-    assert digits("count") == digits("perplexity") == [0, 0, 0, 1]
+    texts = ("0", "1", "-1", "2", "12", "1.0", "0.5")
+    exact, percents, counts = [4, 4, 4, 0, 0, 1, 1], [2, 0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 1, 1]
+    for scales, digits in (
+        (("fraction", "correlation", "score"), exact),
+        (("percent", "percentage"), percents),
+        (("count", "perplexity"), counts),
+    ):
+        for scale in scales:
+            assert [PublishedCell("r", "c", None, printed(text), scale).digits for text in texts] == digits, scale
