@@ -79,7 +79,7 @@ clean: ## Remove outputs and the virtual environment; your data and the DVC cach
 
 # Stamp files: a recipe runs again when one of its prerequisites is newer than its stamp.
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Retrace needs Python 3.11 or newer")'
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Retrace needs Python 3.11 or newer: make repro PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 
 # The locks have the SHA-256 of every package but torch, whose build depends on the machine: a second call adds that.

@@ -32,7 +32,9 @@ SECTIONS: dict[str, tuple[str, type[Any]]] = {
 }
 MASK_RATE: float = PretrainSettings.model_fields["mask_rate"].default
 
-Model = Annotated[str | None, typer.Argument(metavar="MODEL", help="a preset or a folder; default: params.yaml's")]
+Model = Annotated[
+    str | None, typer.Argument(metavar="MODEL", help="an architecture or a folder; default: params.yaml's")
+]
 Tuned = Annotated[str, typer.Option("--method", help="fine-tuning method, which decides what is trained")]
 Head = Literal["classification", "qa", "lm"]
 Lines = list[tuple[str, str]]  # names and values
@@ -46,9 +48,9 @@ def parameters(
 ) -> None:
     """Print every parameter of a model, and the total beside the count by the architecture's formula.
 
-    MODEL is a preset (bert-base, or another file of retrace/estimates/architectures), a folder with config.json, or, by
-    default, the model of params.yaml. Without --head it is the body as it was pretrained: BERT's with its pooler,
-    RoBERTa's without one.
+    MODEL is an architecture (bert-base, or another file of retrace/estimates/architectures), a folder with config.json,
+    or, by default, the model of params.yaml. Without --head it is the body as it was pretrained: BERT's with its
+    pooler, RoBERTa's without one.
     """
     from retrace.estimates.architectures import HEADS, closed_form, count_parameters, rows
 

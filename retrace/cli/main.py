@@ -27,7 +27,7 @@ COMMANDS = {
     "predict": ("predict", "ask fine-tuned models about a text or a question"),
     "preset": ("settings", "write the settings of a preset, such as real, into params.yaml"),
     "publish": ("publish", "send a model to the Hugging Face Hub"),
-    "records": ("study", "print the best results under fixed budgets, run by run"),
+    "records": ("study", "print what fixed budgets reached, run by run"),
     "repro": ("repro", "run the pipeline, pulling from and pushing to a remote"),
     "review": ("review", "show what a change does to the results"),
     "score": ("score", "score a file of predictions"),

@@ -123,7 +123,7 @@ def _doubts(trained: Trained) -> dict[str, str]:
     if files:
         found["dirty"] = f"not committed: {some_of(files)}; so no commit describes this model"
     if stale := _stale_stages(trained):
-        found["stale"] = f"{some_of(stale)}: out of date by dvc.lock; run dvc repro and commit it"
+        found["stale"] = f"{some_of(stale)}: out of date according to dvc.lock; run dvc repro and commit dvc.lock"
     if trained.learned_nothing:
         found["unlearned"] = f"{trained.name} is flagged: {trained.flag_lines[0]}"  # its own flags come first
     return found

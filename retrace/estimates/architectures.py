@@ -71,7 +71,7 @@ def find_model(name: str) -> NamedModel:
     if name in preset_names():
         return find_preset(name)
     if not Path(name).is_dir():
-        raise InputError(f"{name}: neither a folder nor one of the presets {', '.join(preset_names())}")
+        raise InputError(f"{name}: neither a folder nor one of the architectures {', '.join(preset_names())}")
     config = read_config(Path(name))
     require_one_of(plugin_names(FAMILIES), config.model_type, "model_type", f"{name}/config.json")
     return NamedModel(name, config)

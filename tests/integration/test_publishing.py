@@ -113,9 +113,9 @@ def test_what_should_not_be_published_is_refused_in_one_line(own: Project, hub: 
     (early,) = _publish(project, hub, ("org/x", "--push", "--even-if", "dirty"))
     said = "error: not committed: note.txt; so no commit describes this model; --even-if dirty publishes it anyway\n"
     assert dirty.err == said
-    said = "out of date by dvc.lock; run dvc repro and commit it; --even-if stale publishes it anyway\n"
+    said = "out of date according to dvc.lock; run dvc repro and commit dvc.lock; --even-if stale publishes it anyway\n"
     assert stale.err == f"error: finetune-sst2@sst2-full-1: {said}"
-    assert "sst2-full-1, tokenize: out of date by dvc.lock; " in early.err
+    assert "sst2-full-1, tokenize: out of date according to dvc.lock; " in early.err
     assert dry.code == 0
     assert [line.split(":")[0] for line in dry.out.splitlines()].count("would be refused") == 3
     assert hub.requests == []

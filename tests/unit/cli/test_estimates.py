@@ -126,7 +126,7 @@ def test_memory_of_generated_answers_is_that_of_a_language_model(here: Path) -> 
 
 
 WRONG = [
-    ("parameters bert-huge", "error: bert-huge: neither a folder nor one of the presets bert-base, "),
+    ("parameters bert-huge", "error: bert-huge: neither a folder nor one of the architectures bert-base, "),
     ("memory bert-base --batch 0 --length 8", "Invalid value for '--batch': "),
     ("memory bert-base --batch 1 --length 0", "Invalid value for '--length': "),
     ("memory bert-base --batch 1 --length 1000", "--length: 1000 is not allowed; the model reads at most 512 tokens"),
