@@ -195,9 +195,10 @@ class Load:
     copies: int = 1  # of each example in a forward pass
 
     def __str__(self) -> str:
-        """Attention, micro-batches and recomputed layers, in words."""
+        """Attention, copies of examples, micro-batches and recomputed layers, in words."""
+        copied = f", {self.copies} copies of each example (R-Drop)" if self.copies > 1 else ""
         parts = f", at most {self.micro_batch} at once" if self.micro_batch else ""
-        return f"{self.attention} attention{parts}{', activation checkpointing' if self.recomputes else ''}"
+        return f"{self.attention} attention{copied}{parts}{', activation checkpointing' if self.recomputes else ''}"
 
     @property
     def part(self) -> "Load":

@@ -20,7 +20,6 @@ from retrace.report.names import (
 )
 from retrace.report.results import TaskResults
 from retrace.statistics.comparisons import MODELS_DIFFER, MODELS_TIE
-from retrace.statistics.scales import CURVES
 
 
 def task_folds(task: TaskResults) -> list[Fold]:
@@ -106,7 +105,7 @@ def _classes(task: TaskResults) -> Fold:
 
 
 def _curve(task: TaskResults, curve: pd.DataFrame) -> Fold:
-    legend, columns = CURVES | task.details.legend, {}
+    legend, columns = task.curve_legend, {}
     for name in map(str, curve):
         figure = legend.get(name)
         as_text = partial(shown, figure) if figure else method_name if name == "method" else str

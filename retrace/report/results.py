@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from retrace.report.page import REPORTS
 from retrace.results.grid import PREDICTIONS, Grid, Kind
 from retrace.results.predictions import read_updates
 from retrace.statistics.comparisons import DIFFER, MODELS_TIE, TIE
-from retrace.statistics.scales import SCALES, Figure
+from retrace.statistics.scales import CURVES, SCALES, Figure, Legend
 
 Curve = Sequence[tuple[float, float]]
 
@@ -49,6 +49,7 @@ class TaskResults:
     places: Mapping[str, int]  # each method's place among all methods of the run, for its colour
     curve: pd.DataFrame | None = None
     updates: Mapping[tuple[str, str], Curve] = field(default_factory=dict)  # training loss by method and seed
+    has_rdrop: bool = False  # whether R-Drop's weighted divergence is in the training loss
 
     @property
     def title(self) -> str:
@@ -69,6 +70,14 @@ class TaskResults:
     def legend(self) -> Figure:
         """What the headline is."""
         return self.details.legend[self.headline]
+
+    @property
+    def curve_legend(self) -> Legend:
+        """What the columns of the learning curve are."""
+        loss = CURVES["training_loss"]
+        if self.has_rdrop:
+            loss = replace(loss, name=f"{loss.name} with R-Drop’s divergence")
+        return CURVES | self.details.legend | {"training_loss": loss}
 
     @property
     def sign(self) -> int:
@@ -183,7 +192,8 @@ def read_tasks(details: Details, params: Mapping[str, Any], with_curves: bool = 
             curve = read_curve(f"tasks/{own}")
             cells = grid.cells_of(own)
             updates = {(cell.method, str(cell.seed)): read_updates(PREDICTIONS / cell.path) for cell in cells}
-        tasks.append(TaskResults(name, grid.kind_of(own), found, places, curve, updates))
+        has_rdrop = bool(params.get(own, {}).get("rdrop"))
+        tasks.append(TaskResults(name, grid.kind_of(own), found, places, curve, updates, has_rdrop))
     return tasks
 
 

@@ -28,7 +28,6 @@ from retrace.report.names import (
 )
 from retrace.report.results import Curve, Score, TaskResults, curve_of, thinned
 from retrace.report.svg import Axes, Percent
-from retrace.statistics.scales import CURVES
 
 T = TypeVar("T")
 Drawn = tuple[Sequence[Markup], str]  # what a plot shows, and the same in words
@@ -93,7 +92,7 @@ def _row(
 
 def learning(task: TaskResults, key: str, title: str = "Learning curves") -> list[Panels]:
     """A figure by epoch, beside the best baseline where it is the headline; nothing if the task has no such curve."""
-    figure, curves = (CURVES | task.details.legend).get(key), task.epochs(key)
+    figure, curves = task.curve_legend.get(key), task.epochs(key)
     if figure is None or curves.empty:
         return []
     curves, digits = shown_factor(figure) * curves, digits_of(figure)
@@ -320,8 +319,9 @@ def losses(task: TaskResults) -> list[Panels]:
         drawn = [grid, thin, svg.line(axes, mean), *dots, tips]
         return drawn, f"validation loss by epoch, {_figures(mean, 3)}"
 
+    trained = task.curve_legend["training_loss"].name
     note = (
-        f"In nats{_of_seeds(task, '; means of the seeds')}. Thin: training, by update; thick: validation, by epoch. "
+        f"In nats{_of_seeds(task, '; means of the seeds')}. Thin: {trained}, by update; thick: validation, by epoch. "
         "A widening gap suggests overfitting."
     )
     return [_row(task, "loss", "Loss", note, draw)]

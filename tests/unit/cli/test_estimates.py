@@ -106,6 +106,12 @@ def test_memory_is_estimated_beside_the_published_formula(here: Path) -> None:
     assert "published: 4N + 16N_ad + 2d(4blh + 8bl·h_ad)" in shown
 
 
+def test_memory_says_that_rdrop_reads_each_example_twice(here: Path) -> None:
+    copy_settings(here).set_all({"sst2.dropout": 0.1, "sst2.rdrop": 1.0})
+    shown = retrace("memory", "--batch", "4", "--length", "32").out
+    assert re.search(r"^4 × 32 tokens.* attention, 2 copies of each example \(R-Drop\)$", shown, re.MULTILINE)
+
+
 def test_memory_needs_no_padding_token_and_no_params(here: Path) -> None:
     sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
     LlamaConfig.from_dict({**sizes, "vocab_size": 120}).save_pretrained(here)

@@ -169,6 +169,22 @@ def test_the_training_loss_is_that_of_its_own_method_by_epoch() -> None:
     assert drawn == [["50,25 100,50"], ["50,0 100,0"]], "in % of the box, whose loss is from 4 above to 0 below"
 
 
+@pytest.mark.parametrize(("rdrop", "called"), [(0.0, "training loss"), (5.0, "training loss with R-Drop’s divergence")])
+def test_a_training_loss_with_a_divergence_in_it_is_not_set_beside_the_validation_loss_as_if_it_had_none(
+    rdrop: float, called: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("reports/curves/tasks").mkdir(parents=True)
+    CURVE.to_csv("reports/curves/tasks/sst2.csv", index=False)
+    Path("predictions/sst2/full/1").mkdir(parents=True)
+    Path("predictions/sst2/full/1/updates.json").write_text("[[10, 0.6]]", encoding="utf-8")
+    grid = {"tasks": ["sst2"], "methods": ["full"], "questions": [], "squad_methods": [], "seeds": [1]}
+    details, params = Details(tasks={"sst2": DETAILS}), {"finetune": grid, "sst2": {"rdrop": rdrop}}
+    page = as_markdown("T", [task_section(task, ["sst2"]) for task in read_tasks(details, params)])
+    assert f"In nats. Thin: {called}, by update; thick: validation, by epoch." in page
+    assert f"| {called} | validation loss |" in page
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [("sst2", "or the last one if the settings say so. Scores on the test set follow."),
