@@ -1,7 +1,8 @@
 """Text to tokens: data/ → models/tokenizer and models/tokens/{train,valid,test}.npy.
 
-Trains a subword tokenizer on the training split, or takes that of the model in data/model, and encodes all running text
-into memory-mapped arrays, which pretraining cuts into blocks.
+Trains a subword tokenizer on the training texts that `tokenizer.train_on` names, or takes that of the model in
+data/model. Encodes these texts, and the running text that is held out, into memory-mapped arrays, which pretraining
+cuts into blocks.
 
     python -m stages.tokenize
 """

@@ -45,7 +45,7 @@ def read_rows(path: Path) -> Rows:
     return rows
 
 
-def label_of(where: str, cells: Mapping[str, Any], column: str, hint: str = "") -> str:
+def label_of(where: str, cells: Mapping[str, Any], column: str, hint: str) -> str:
     """A row's label as text without surrounding white space; 1.0, as pandas writes integers beside gaps, is 1.
 
     Raises InputError naming the row if it is missing or empty, or neither text nor a whole number; `hint` is as for

@@ -36,7 +36,8 @@ class FineTuneSettings(Section):
         ge=0,
         le=100,
         description="weight of R-Drop: the divergence of two predictions for each example, with different dropout, is "
-        "part of the loss; twice the time and memory; 0: off",
+        "part of the loss; needs a dropout above 0 and, for questions, extractive answers; twice the time and memory; "
+        "0: off",
     )
     checkpoint: Literal["best", "last"] = Field(
         default="best", description="the epoch to keep: that of the lowest validation loss, or the last"
