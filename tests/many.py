@@ -162,7 +162,7 @@ def _span(words: list[str], first: int) -> dict[str, Any]:
 
 
 def make_project(
-    folder: Path, reviews: int = 800, questions: int = 896, methods: tuple[str, ...] = METHODS,
+    folder: Path, reviews: int, questions: int, methods: tuple[str, ...] = METHODS,
     seeds: tuple[int, ...] = (1, 2, 3),
 ) -> None:  # fmt: skip
     """Write a project into an empty folder; `evaluate.main()` and `report.main()` run in it."""

@@ -30,9 +30,9 @@ MASKED_FAMILIES = ("modernbert", "bert", "roberta")
 FAMILIES = (*MASKED_FAMILIES, "llama")
 
 
-def tiny_tokenizer(size: int = 120) -> SubwordTokenizer:
+def tiny_tokenizer() -> SubwordTokenizer:
     """A WordPiece tokenizer of a few sentences."""
-    return train_tokenizer(TokenizerSettings(vocab_size=size), lambda: TEXT)
+    return train_tokenizer(TokenizerSettings(vocab_size=120), lambda: TEXT)
 
 
 def tiny_stream(tokenizer: SubwordTokenizer, sentences: int = len(TEXT)) -> np.ndarray:

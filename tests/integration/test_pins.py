@@ -1,17 +1,16 @@
-"""Every data set and model that params.yaml and the studies pin, by its name, commit, config, splits and columns.
+"""Every data set that params.yaml and the studies pin, by its name, commit, config, splits and columns.
 
-The local hub holds tiny ones under these names and commits, laid out as the real ones are.
+The local hub holds tiny ones under these names and commits, laid out as the real ones are. The models that the studies
+pin are trained in test_studies.py.
 """
 
 import json
 from pathlib import Path
 from typing import Any
 
-from retrace.hub.pins import Pin
 from tests.hub import LocalHub
 from tests.hub.client import run_client
 from tests.hub.content.datasets import TOPICS
-from tests.hub.content.models import BERT, LLAMA, ROBERTA, SCIBERT
 from tests.hub.content.small import small_data
 from tests.hub.content.studies import add_pinned, read_preset
 from tests.toy import ROOT
@@ -44,25 +43,6 @@ def _read_datasets(hubs: list[dict[str, Any]], folder: str) -> list[dict[str, An
     return found
 
 
-def _read_models(starts: list[tuple[str, str]], folder: str) -> dict[str, list[str]]:
-    """Fetch models by pin and family; how each cuts a sentence."""
-    from retrace.hub.checkpoint import copy_checkpoint
-    from retrace.hub.pins import InitialCheckpoint
-    from retrace.models.heads import read_config, read_model
-    from retrace.tokens.tokenizer import load_tokenizer
-
-    found = {}
-    for number, (pin, family) in enumerate(starts):
-        target = Path(folder) / str(number)
-        target.mkdir()
-        origin = Pin.parse(pin, "model.checkpoint")
-        copy_checkpoint(target, InitialCheckpoint(origin, family), origin)
-        read_model("language_model", target, 1, "eager")
-        assert read_config(target).model_type == family
-        found[pin] = load_tokenizer(target).encode("the hall was fine .").tokens
-    return found
-
-
 def test_every_data_set_is_there_in_config_splits_and_columns(hub: LocalHub, tmp_path: Path) -> None:
     for preset in PRESETS:
         add_pinned(hub, preset)
@@ -81,15 +61,3 @@ def test_every_data_set_is_there_in_config_splits_and_columns(hub: LocalHub, tmp
     assert (news[1]["train"] + news[1]["dev"], news[1]["test"]) == (len(rows["train"]), len(rows["test"]))
     configs = {Path(seen.path).parent.name for seen in hub.requests if ".parquet" in seen.path}
     assert configs >= {"wikitext-2-raw-v1", "sst2", "squad_v2", "data"}
-
-
-def test_every_model_is_there_with_a_tokenizer(hub: LocalHub, tmp_path: Path) -> None:
-    for preset in PRESETS:
-        add_pinned(hub, preset)
-    entries = [entry for preset in PRESETS for entry in (preset.get("checkpoints") or {}).values()]
-    entries += [{"family": preset.get("family"), **(preset.get("model") or {})} for preset in PRESETS]
-    starts = {(entry["checkpoint"], entry["family"]) for entry in entries if entry.get("checkpoint")}
-    found = run_client(hub, tmp_path / "home", _read_models, sorted(starts), str(tmp_path))
-    by_name = {pin.split("@")[0]: tokens for pin, tokens in found.items()}
-    assert by_name.keys() == {BERT, ROBERTA, LLAMA, SCIBERT}
-    assert by_name[SCIBERT][0] == by_name[BERT][0] == "[CLS]"

@@ -19,10 +19,10 @@ def _models(*rights: np.ndarray) -> list[Scored]:
     return [Scored({"accuracy": of.value, "f1": of.value}, figures, {"accuracy": of}) for of, figures in pairs]
 
 
-def _seeds(share: float, count: int = 3, seed: int = 1) -> list[Scored]:
-    """Models that are right on about this share, each from its own seed."""
+def _seeds(share: float, seed: int = 1) -> list[Scored]:
+    """Three models that are right on about this share, each from its own seed."""
     generator = np.random.default_rng(seed)
-    return _models(*(generator.random(N) < share for _ in range(count)))
+    return _models(*(generator.random(N) < share for _ in range(3)))
 
 
 def _of(*values: float) -> list[Scored]:
