@@ -1,6 +1,6 @@
 """Models by name, and their parameters: counted on the meta device, which allocates nothing, and by formula.
 
-A name is a preset, a file of architectures/, or a folder with a config. The formulas follow from the papers of four
+A name is that of a file of architectures/, or of a folder with a config. The formulas follow from the papers of four
 architectures and are of the body without a head; `ClosedForm.symbols` says what their letters stand for.
 """
 
@@ -39,39 +39,39 @@ class PublishedCount:
 
 @dataclass(frozen=True)
 class NamedModel:
-    """A model's config, and the published numbers of a preset."""
+    """A model's config, and the numbers of parameters that were published for an architecture."""
 
     name: str
     config: PreTrainedConfig
     published: tuple[PublishedCount, ...] = ()
 
 
-def preset_names() -> list[str]:
-    """The presets, sorted."""
+def architecture_names() -> list[str]:
+    """The names of the architectures, sorted."""
     return sorted(path.stem for path in FOLDER.glob("*.json"))
 
 
-def find_preset(name: str) -> NamedModel:
-    """The preset of that name.
+def find_architecture(name: str) -> NamedModel:
+    """The architecture of that name.
 
-    Raises LookupError, which lists the presets, if there is none.
+    Raises LookupError, which lists the names, if there is none.
     """
-    if name not in (there := preset_names()):
+    if name not in (there := architecture_names()):
         raise LookupError(f"model: {name!r} not found; expected one of {', '.join(there)}")
-    preset = read_json(FOLDER / f"{name}.json")
-    published = tuple(PublishedCount(**entry) for entry in preset["published"])
-    return NamedModel(name, AutoConfig.for_model(**preset["config"]), published)
+    found = read_json(FOLDER / f"{name}.json")
+    published = tuple(PublishedCount(**entry) for entry in found["published"])
+    return NamedModel(name, AutoConfig.for_model(**found["config"]), published)
 
 
 def find_model(name: str) -> NamedModel:
-    """The preset of that name, or the model saved in that folder.
+    """The architecture of that name, or the model saved in that folder.
 
     Raises InputError if there is none, or its family is not one of retrace/families.
     """
-    if name in preset_names():
-        return find_preset(name)
+    if name in architecture_names():
+        return find_architecture(name)
     if not Path(name).is_dir():
-        raise InputError(f"{name}: neither a folder nor one of the architectures {', '.join(preset_names())}")
+        raise InputError(f"{name}: neither a folder nor one of the architectures {', '.join(architecture_names())}")
     config = read_config(Path(name))
     require_one_of(plugin_names(FAMILIES), config.model_type, "model_type", f"{name}/config.json")
     return NamedModel(name, config)

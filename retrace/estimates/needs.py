@@ -29,7 +29,7 @@ from retrace.results.grid import WEIGHTS, Grid
 from retrace.tasks.question_answering.generative import ANSWERING
 from retrace.tasks.question_answering.settings import AnswerSettings
 
-PRESETS = {
+ARCHITECTURES = {
     "google-bert/bert-base-uncased": "bert-base",
     "FacebookAI/roberta-base": "roberta-base",
     "allenai/scibert_scivocab_uncased": "scibert",
@@ -118,18 +118,18 @@ def _configs(params: Mapping[str, Any]) -> dict[str | None, PreTrainedConfig | N
 def config_of(params: Mapping[str, Any], name: str | None = None) -> PreTrainedConfig | None:
     """The config of the model that is pretrained here, or of the entry `name` under `checkpoints`.
 
-    That of a checkpoint is in its folder or, before it is fetched, a preset; None if there is neither.
+    That of a checkpoint is in its folder or, before it is fetched, an architecture's; None if there is neither.
     """
     origin = read_initial_checkpoint(params, name).origin
     if origin is None:
         return described(params)
     if isinstance(origin, PinnedFolder):
-        return find_model(str(origin.path.resolve())).config  # absolute, as presets are found by name
+        return find_model(str(origin.path.resolve())).config  # absolute, as architectures are found by name
     folder = CHECKPOINT if name is None else named_checkpoint(name)
     if (folder / FACTS).is_file() and checkpoint_facts(folder)["from"] == str(origin):  # else it holds another one
         return read_config(folder)
-    preset = PRESETS.get(origin.repository)
-    return find_model(preset).config if preset else None
+    architecture = ARCHITECTURES.get(origin.repository)
+    return find_model(architecture).config if architecture else None
 
 
 def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None) -> Iterator[Planned]:

@@ -31,7 +31,7 @@ from retrace.core.errors import InputError
 from retrace.core.paths import PRETRAINED, on_test
 from retrace.core.records import RunRecord
 from retrace.core.settings import plugin_names
-from retrace.estimates.architectures import HEADS, closed_form, count_parameters, find_preset, sums
+from retrace.estimates.architectures import HEADS, closed_form, count_parameters, find_architecture, sums
 from retrace.estimates.memory import UNIT, example_memory
 from retrace.evaluation.records import DETAILS, Details, Figures
 from retrace.finetuning.method import Method, read_method
@@ -245,12 +245,12 @@ def _of_run(record: RunRecord) -> dict[str, Reproduced]:
 
 def _parameters(params: Mapping[str, Any], model: str, head: str, method: str) -> dict[str, int]:
     chosen = HEADS.get(_there(head, [NO_HEAD, *HEADS]))
-    return sums(count_parameters(chosen, find_preset(model).config, known_method(params, method).tune)[1])
+    return sums(count_parameters(chosen, find_architecture(model).config, known_method(params, method).tune)[1])
 
 
 def _formula(_: Mapping[str, Any], model: str) -> dict[str, int]:
-    form = closed_form(find_preset(model).config)
-    assert form is not None, "the family of every preset has a formula"
+    form = closed_form(find_architecture(model).config)
+    assert form is not None, "the family of every architecture has a formula"
     return {"total": form.total} | {term.name: term.count for term in form.terms}
 
 

@@ -17,7 +17,15 @@ from transformers import PreTrainedConfig
 from retrace.core.errors import InputError
 from retrace.core.settings import build, require, require_one_of
 from retrace.estimates import memory
-from retrace.estimates.architectures import HEADS, Parameter, closed_form, count_parameters, find_preset, rows, sums
+from retrace.estimates.architectures import (
+    HEADS,
+    Parameter,
+    closed_form,
+    count_parameters,
+    find_architecture,
+    rows,
+    sums,
+)
 from retrace.estimates.memory import Load, update_needs
 from retrace.models.heads import longest_input
 from retrace.report.blocks import NOTHING, Code, Fold, Section, Table, figure_text
@@ -96,7 +104,7 @@ class MemoryEntry:
     example: bool = True  # whether to estimate the study's example too: 64 layers, half a minute
 
     def __post_init__(self) -> None:
-        longest = longest_input(find_preset(self.model).config)
+        longest = longest_input(find_architecture(self.model).config)
         require(max(self.lengths) <= longest, "lengths", max(self.lengths), f"expected 1 to {longest} tokens")
 
 
@@ -119,7 +127,7 @@ def size_sections(entries: Sequence[Mapping[str, Any]], params: Mapping[str, Any
 
 def _tuned(entry: TunedEntry, params: Mapping[str, Any]) -> Section:
     """torchinfo's summary, or a row for each parameter or module, and the totals."""
-    config = find_preset(entry.model).config
+    config = find_architecture(entry.model).config
     model, counts = count_parameters(HEADS.get(entry.head), config, known_method(params, entry.method).tune)
     modules = dict(model.named_modules())
     if entry.part not in modules:
@@ -176,9 +184,9 @@ def _equations(entry: EquationsEntry, params: Mapping[str, Any]) -> Section:
 
 def _formula(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
     """The terms of the formula, their sum, and how the model differs from it."""
-    config = find_preset(entry.model).config
+    config = find_architecture(entry.model).config
     form = closed_form(config, count_parameters(None, config)[1])
-    assert form is not None, "the family of every preset has a formula"
+    assert form is not None, "the family of every architecture has a formula"
     lines = [(term.name, term.formula, f"{term.count:,}") for term in form.terms]
     lines.append(("by the formula", "", f"{form.total:,}"))
     lines += [(f"beyond the formula: {part}", "", f"{more:+,}") for part, more in form.differences.items()]
@@ -189,7 +197,7 @@ def _formula(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
 
 def _differences(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
     """Each published count, and how the model differs from it."""
-    published, tables = find_preset(entry.model).published, []
+    published, tables = find_architecture(entry.model).published, []
     if not published:
         raise LookupError(f"retrace/estimates/architectures has no published count of {entry.model}")
     for printed in published:
@@ -202,7 +210,7 @@ def _differences(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
 
 def memory_section(entry: MemoryEntry, params: Mapping[str, Any]) -> Section:
     """Estimates, and what the study's formulas give, of the model and of the study's example."""
-    model = find_preset(entry.model).config
+    model = find_architecture(entry.model).config
     estimates = [estimate(entry.model, model, entry.batch, length, entry.methods, params) for length in entry.lengths]
     if entry.example:
         example = ("the study's example", memory.EXAMPLE, entry.batch, EXAMPLE_LENGTH, ("full", "adapter"))

@@ -33,9 +33,11 @@ TOTALS = [
 ]
 
 
-@pytest.mark.parametrize(("preset", "head", "expected", "differences"), TOTALS)
-def test_totals_of_the_presets(preset: str, head: Head | None, expected: int, differences: dict[str, int]) -> None:
-    config = find_model(preset).config
+@pytest.mark.parametrize(("architecture", "head", "expected", "differences"), TOTALS)
+def test_totals_of_the_architectures(
+    architecture: str, head: Head | None, expected: int, differences: dict[str, int]
+) -> None:
+    config = find_model(architecture).config
     _, counts = count_parameters(head, config)
     form = closed_form(config, counts)
     assert form is not None
@@ -43,9 +45,9 @@ def test_totals_of_the_presets(preset: str, head: Head | None, expected: int, di
     assert form.total + sum(differences.values()) == expected
 
 
-@pytest.mark.parametrize("preset", [name for name in architectures.preset_names() if name != "scibert"])
-def test_what_was_published_comes_to_the_count_by_its_differences(preset: str) -> None:
-    model = find_model(preset)
+@pytest.mark.parametrize("architecture", [name for name in architectures.architecture_names() if name != "scibert"])
+def test_what_was_published_comes_to_the_count_by_its_differences(architecture: str) -> None:
+    model = find_model(architecture)
     total = sums(count_parameters(None, model.config)[1])["total"]
     assert {entry.total + sum(entry.differences.values()) for entry in model.published} == {total}
 
