@@ -152,7 +152,8 @@ CLASHES: tuple[tuple[Any, ...], ...] = (  # what is said after the first key of 
      {"files.text": "data/own/../x"}),
     (" VALUE; exp", {"files.squad.test": "dev-v2.0.json"}),
     (" VALUE; expected a name wi", {"hub.text.config": "../../x"}),
-    (" VALUE", {"hub.text.repository": "org/name@main"}, {"hub.text.repository": f"../x@{'1' * 40}"}),
+    (" VALUE", {"model.checkpoint": "org/name@main"}, {"hub.text.repository": "org/name@main"},
+     {"hub.text.repository": f"../x@{'1' * 40}"}),
     (" VALUE; expected either dev or split", {"hub.sst2.split": 0.8}),
 )  # fmt: skip
 RIGHT: tuple[dict[str, Any], ...] = (
