@@ -175,10 +175,10 @@ def test_a_whole_number_is_rounded_unless_it_is_all_or_none_of_a_share() -> None
     """A published accuracy of 1 is no rounded 0.6."""
     texts = ("0", "1", "-1", "2", "12", "1.0", "0.5")
     exact, percents, counts = [4, 4, 4, 0, 0, 1, 1], [2, 0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 1, 1]
-    for scales, digits in (
-        (("fraction", "correlation", "score"), exact),
-        (("percent", "percentage"), percents),
-        (("count", "perplexity"), counts),
-    ):
-        for scale in scales:
-            assert [PublishedCell("r", "c", None, printed(text), scale).digits for text in texts] == digits, scale
+    expected = {
+        "fraction": exact, "correlation": exact, "score": exact,
+        "percent": percents, "percentage": percents,
+        "count": counts, "perplexity": counts,
+    }  # fmt: skip
+    for scale, digits in expected.items():
+        assert [PublishedCell("r", "c", None, printed(text), scale).digits for text in texts] == digits, scale
