@@ -2,8 +2,10 @@
 
 Each cell is a process of its own, on the GPU where there is one. On a processor, memory is what the process holds more
 than before, freed memory that it keeps included, and `--share 16` takes a sixteenth of each batch. `hours` is what the
-study's examples and epochs take at that speed if every example is as long as the longest: an upper bound. The
-variables of docs/hardware.md, such as RETRACE_COMPILE, count as in training.
+study's examples and epochs take at that speed if every example is as long as the longest: an upper bound, above all
+for a frozen body, which reads every batch here and every example once in a study. LoRA and adapters have their default
+settings; the study's LoRA has rank 32 on two matrices of a layer instead of 16 on four. The variables of
+docs/hardware.md, such as RETRACE_COMPILE, count as in training.
 
 Last result: the planned memory and the measured are beside each other in full_size.json, on two cores, of a version
 whose batches were all the same and which timed the updates after the first.
