@@ -16,7 +16,7 @@ SHORTEST_PROMPT = 16  # tokens of question and passage
 class AnswerSettings(FineTuneSettings):
     """Fine-tuning on questions; an example is a window or, with generated answers, a question."""
 
-    max_length: int = Field(ge=3, description="tokens of a question and a window of its passage; at least 6")
+    max_length: int = Field(ge=SHORTEST_WINDOW, description="tokens of a question and a window of its passage")
     answers: Literal["extractive", "generative"] = Field(
         default="extractive", description="spans of the passage, or generated token by token after it (family llama)"
     )
