@@ -137,7 +137,7 @@ def tfidf(train: Sequence[Example], dev: Sequence[Example]) -> list[int]:
 
     A word has two letters or more, or is a Chinese or Japanese character; if no training text has one, characters are
     counted instead. With one class in the training data it is the majority baseline. With many classes another solver
-    finds the same optimum in a third of the memory.
+    finds the same optimum in less memory.
     """
     classes = {example.label for example in train}
     if len(classes) < 2:

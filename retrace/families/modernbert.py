@@ -19,8 +19,7 @@ OPTIONS = ("rope_theta",)  # settings of `model` that not every family has
 # Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
 ATTENTION = ("attn.Wqkv", "attn.Wo")
 OUTPUTS = ("attn.Wo", "mlp.Wo")
-# Of a new classifier's weights, as in BERT. transformers' 1/√width makes narrow models start at losses of 0.8 to 1.6
-# nats for two classes, and the worse the start, the worse the end.
+# Of a new classifier's weights, as in BERT. transformers' is 1/√width: a narrow model would start far from even odds.
 CLASSIFIER_STD = 0.02
 
 
