@@ -14,7 +14,7 @@ NOISE = 9  # digits after the point, from which on figures differ by floating-po
 EXACT = 1e15  # from here on a float does not have all the digits before the point
 LONG = 40  # characters from which a cell is prose and needs room
 _FIGURES = re.compile(
-    r"(?:[-−–+≠<\d.,±() %×⁻⁰¹²³⁴⁵⁶⁷⁸⁹≈]|(?<=\d)[eE](?=[-+\d])|(?<=\d)[KMB]|(?<=[\d)] )to(?= [\d−-]))*"
+    r"(?:[-−–+≠<\d.,±() %×⁻⁰¹²³⁴⁵⁶⁷⁸⁹≈]|(?<=\d)[eE](?=[-+\d])|(?<=\d)[KMB]|(?<=[\d)] )to(?= [-−+\d]))*"
 )
 
 _PARTS = re.compile(r"\d([.-])\d+\1\d")  # of a date or a version

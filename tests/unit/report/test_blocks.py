@@ -69,6 +69,8 @@ def test_columns_of_figures_are_aligned() -> None:
     )
     assert [table.is_numeric(column) for column in (0, 1, 2)] == [False, True, True]
     assert "| --- | ---: | ---: |" in as_markdown("T", [Section("S", [table])])
+    for interval in ("−3.4 to −1.2", "−0.4 to +1.2", "+0.3 to +2.1"):
+        assert Table(("interval",), [(interval,)]).is_numeric(0)
     assert not Table(("on",), [("2026-11-22",)]).is_numeric(0)
     assert not Table(("version",), [("2.10.0",), ("2.3.5",)]).is_numeric(0)
 
