@@ -73,10 +73,15 @@
       : a.localeCompare(b, "en", { numeric: true }) * (down ? -1 : 1);
     for (const body of table.tBodies) body.append(...[...body.rows].sort((a, b) => compare(key(a), key(b))));
   };
-  const plain = text => /^([=@]|[-+][^\d.])/.test(text) ? `'${text}` : text;  // else a spreadsheet runs it as a formula
+  // A spreadsheet runs what begins with one of these signs as a formula, such as -1+cmd|'/C calc'!A0; numbers begin so too.
+  const isFormula = text => /^([=@]|[-+](?![\d.]+$))/.test(text);
+  const plain = cell => {
+    const text = cell.dataset.name ?? cell.textContent.trim().replace(/\s+/g, " ");
+    return isFormula(text) && !cell.classList.contains("n") ? `'${text}` : text;
+  };
   const quoted = text => /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   const asCsv = table => [...table.rows].filter(row => !row.classList.contains("group"))
-    .map(row => [...row.cells].map(cell => quoted(plain(cell.dataset.name ?? cell.textContent.trim().replace(/\s+/g, " ")))).join(",")).join("\n");
+    .map(row => [...row.cells].map(cell => quoted(plain(cell))).join(",")).join("\n");
   for (const table of all("table.sortable")) {
     const headings = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
     headings.forEach((heading, column) => {

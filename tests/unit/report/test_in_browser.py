@@ -19,7 +19,9 @@ from retrace.core.files import write_json, write_text
 from retrace.core.settings import read_yaml
 from retrace.datasets.examples import read_task, write_task
 from retrace.evaluation.records import DETAILS, Details
+from retrace.report.blocks import Section, Table
 from retrace.report.names import baseline_name, method_name
+from retrace.report.page import as_html
 from retrace.results.predictions import PREDICTIONS, write_predictions
 from stages import evaluate, report
 from tests.conftest import serious_violations
@@ -244,6 +246,19 @@ def test_tables_are_sorted_and_downloaded(project: Path, show: Any) -> None:
     with page.expect_download() as download:
         page.locator("#results .download").click()
     assert pd.read_csv(download.value.path())["method"].tolist()[0] == "'=1+1", "no formula for a spreadsheet"
+
+
+def test_a_text_that_a_spreadsheet_would_run_is_downloaded_as_text(show: Any, tmp_path: Path) -> None:
+    texts = ("=1+1", "@x", "+1+1", "-1+cmd|'/C calc'!A0", "- a", "-1", "+0.5")
+    rows = [(text, "+1.2 to +3.4") for text in texts]
+    table = Table(("text", "interval"), [*rows, ("words", "-0.5 ± 0.1")])
+    write_text(tmp_path / "own.html", as_html("T", [Section("S", [table])]))
+    page = show(tmp_path / "own.html")
+    with page.expect_download() as download:
+        page.locator(".download").click()
+    found = pd.read_csv(download.value.path(), dtype=str)
+    assert found["text"].tolist() == [*(f"'{text}" for text in texts[:5]), *texts[5:], "words"]
+    assert found["interval"].tolist() == [figure for _, figure in table.rows]
 
 
 def test_the_theme_is_chosen_and_what_is_folded_opens_in_print(project: Path, show: Any) -> None:
