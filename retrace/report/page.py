@@ -30,6 +30,8 @@ EMPTY = Head()
 HIDDEN = dict.fromkeys(
     (*range(32), *range(127, 160), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd"
 )
+# Characters that XML forbids even escaped: a browser shows no figure with one of them.
+NO_XML = dict.fromkeys((*range(9), 0x0B, 0x0C, *range(0x0E, 32), 0xFFFE, 0xFFFF), "\ufffd")
 MARKDOWN = HIDDEN | str.maketrans(
     {character: f"\\{character}" for character in "\\`*_[]<>|&~"} | {"\n": " ", "\r": " ", "\t": " "}
 )
@@ -69,7 +71,8 @@ def picture(shown: Panels) -> str:
         drawn += [shape, head, beside, tag("g", box, class_=None if panel.place is None else colour(panel.place))]
     width, height = columns * (width + GAP) - GAP, 28 + math.ceil(len(shown.panels) / columns) * (height + GAP)
     frame = {"role": "img", "aria_label": shown.title, "width": width, "height": height}
-    return tag("svg", *drawn, xmlns="http://www.w3.org/2000/svg", **frame, viewBox=f"0 0 {width} {height}")
+    drawing = tag("svg", *drawn, xmlns="http://www.w3.org/2000/svg", **frame, viewBox=f"0 0 {width} {height}")
+    return drawing.translate(NO_XML)
 
 
 def as_html(title: str, sections: Sequence[Section], head: Head = EMPTY) -> str:

@@ -3,12 +3,13 @@ import hashlib
 import html
 import math
 import re
+from xml.etree import ElementTree
 
 import pytest
 
-from retrace.report.blocks import Code, Fold, Head, Section, Table, TableCell, figure_text, signed
+from retrace.report.blocks import Code, Fold, Head, Panel, Panels, Section, Table, TableCell, figure_text, signed
 from retrace.report.names import count_text, p_text
-from retrace.report.page import as_html, as_markdown
+from retrace.report.page import as_html, as_markdown, picture
 from retrace.report.svg import joined, tag, ticks
 
 EVIL = "<script>alert('x')</script> | & *b*"
@@ -61,6 +62,14 @@ def test_ticks_are_round_and_hold_all_values() -> None:
         (-3, 2, [-4, -2, 0, 2]), (66.66666666666667, 66.66666666666669, [60, 80, 100, 120, 140]),
     ):  # fmt: skip
         assert ticks(low, high) == pytest.approx(found)
+
+
+def test_a_figure_is_xml_whatever_characters_the_data_has() -> None:
+    name = "a\x08\x1b\ufffe <&> \n"
+    drawn = ElementTree.fromstring(picture(Panels("x", "", "", [Panel(name, [tag("rect", data_t=name)], "", place=0)])))
+    shown = "a\ufffd\ufffd\ufffd <&> "
+    assert f"{shown}\n" in drawn.itertext()
+    assert [box.get("data-t", "").rstrip() for box in drawn.findall(".//{*}rect")] == [shown.rstrip()]
 
 
 def test_columns_of_figures_are_aligned() -> None:
