@@ -195,7 +195,7 @@ def _started(facts: Mapping[str, Any]) -> str:
         return "Training started from random weights."
     licence = facts.get("license_name") or facts.get("license")
     what = "random weights of the sizes" if facts.get("random") else "the weights"
-    return f"Training started from {what} of {facts['from']}" + (f" (licence: {licence})." if licence else ".")
+    return f"Training started from {what} of {facts['from']}" + (f" (licence: {_shown(licence)})." if licence else ".")
 
 
 def _shown(value: Any) -> str:

@@ -178,6 +178,8 @@ def test_what_training_started_from_is_named() -> None:
     started = {"from": f"org/other@{COMMIT}", "repository": "org/other", "license": "mit"}
     card = _card(started=started)
     assert f"Training started from org/other@{COMMIT}, whose licence is mit." in card.text
+    several = _card(started=started | {"license": ["mit", "cc0-1.0"]})
+    assert "whose licence is mit, cc0-1.0." in several.text
     assert _metadata(card)["base_model"] == "org/other"
     onto = Address("org/name", None, Pin("org/base", COMMIT))
     assert _metadata(_card(address=onto, started=started))["base_model"] == "org/base"

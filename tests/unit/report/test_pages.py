@@ -478,6 +478,7 @@ def test_the_model_fold_says_what_training_started_from() -> None:
     for facts, said in (
         ({"from": None}, "Training started from random weights."),
         ({"from": "org/name@0123", "license": "mit"}, "started from the weights of org/name@0123 (licence: mit)."),
+        ({"from": "a/b@0", "license": ["mit", "cc0-1.0"]}, "the weights of a/b@0 (licence: mit, cc0-1.0)."),
         ({"from": "folder@0123", "commit": None}, "Training started from the weights of folder@0123."),
         ({"from": "a/b@0", "license": "other", "license_name": "llama3"}, "the weights of a/b@0 (licence: llama3)."),
         ({"from": "a/b@0", "random": True}, "Training started from random weights of the sizes of a/b@0."),
