@@ -161,7 +161,9 @@ def dvc_config() -> Any:
     try:
         return Config.from_cwd()
     except ConfigError as error:
-        raise InputError(f"DVC's configuration (.dvc/config or .dvc/config.local): {first_line(error)}") from None
+        # A line that cannot be read may hold a password, so only its number is shown.
+        said = re.sub(r"Invalid line \(.*\) \(", "Invalid line (", first_line(error))
+        raise InputError(f"DVC's configuration (.dvc/config or .dvc/config.local): {said}") from None
 
 
 def mend_cache() -> None:

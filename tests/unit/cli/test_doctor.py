@@ -213,10 +213,11 @@ def test_a_remote_of_which_nothing_is_compared(checkout: Project, level: str) ->
 def test_settings_of_dvc_that_it_cannot_read(checkout: Project, damaged: str, fix: str) -> None:
     Path(".dvc/config").write_text("")
     checkout.commit("DVC's settings")
-    Path(damaged).write_text("[core\n")
+    Path(damaged).write_text("['remote \"own\"']\n    url = https://host/x\n    password: ('se') (cret\n")
     assert [(check, said) for check, _, said in _wrong()] == [("cache", fix), ("remote", fix)]
-    assert refused("check", "--cache").startswith(
-        "error: DVC's configuration (.dvc/config or .dvc/config.local): config file error: Invalid line ('[core')"
+    assert refused("check", "--cache") == (
+        "error: DVC's configuration (.dvc/config or .dvc/config.local): config file error: Invalid line (matched as "
+        "neither section nor keyword) at line 3.\n"
     )
     subprocess.run(fix, shell=True, check=True, capture_output=True)
     assert _wrong() == []
