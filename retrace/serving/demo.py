@@ -27,6 +27,7 @@ from retrace.tasks.question_answering.extractive import LOWEST
 
 HERE = Path(__file__).parent
 FIELDS = {"text": ("text", "pair"), "question": ("passage", "question"), "words": ("masked",)}  # of each form
+FORM = "application/x-www-form-urlencoded"  # how browsers send them
 LONGEST = 20_000  # characters of a field
 CLASSES = 5  # the most probable ones, which are shown
 HOST = "127.0.0.1"
@@ -217,6 +218,8 @@ def _check_origin(request: web.Request, hosts: Sequence[str]) -> None:
 
 async def _fields(request: web.Request, names: Collection[str]) -> dict[str, str]:
     """The fields of a form by name, "" for those that are missing."""
+    if request.content_type != FORM:
+        raise InputError(f"Content-Type: {request.content_type[:100]!r} is not allowed; expected {FORM}")
     try:
         given = await request.post()
         fields = {name: str(given.get(name, "")).replace("\r\n", "\n") for name in names}
