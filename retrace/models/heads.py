@@ -55,7 +55,7 @@ def make_config(family: str, settings: ModelSettings, vocabulary: Vocabulary) ->
 
 
 def read_config(folder: Path) -> PreTrainedConfig:
-    """The config of the model saved in `folder`.
+    """The config of the model saved in `folder`, without the names of code that came with it, which is never run.
 
     Raises InputError if there is none, or transformers does not know its architecture.
     """
@@ -63,9 +63,11 @@ def read_config(folder: Path) -> PreTrainedConfig:
     require_file(path)
     read_object(path)  # its errors are clearer than those of transformers
     try:
-        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # of any kind, depending on the key
         raise InputError(f"{path}: no model can be made of it: {one_line(error)}") from None
+    vars(config).pop("auto_map", None)  # else a published model would name it too
+    return config
 
 
 def make_model(

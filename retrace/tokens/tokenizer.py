@@ -162,8 +162,9 @@ def load_tokenizer(folder: Path) -> SubwordTokenizer:
     found = SubwordTokenizer(tokenizer, special)
     try:
         own = found.pair_format
-    except Exception as error:  # likewise; or the vocabulary lacks the letter
-        raise InputError(f"{path}: not a tokenizer: it cannot encode a letter: {error}") from None
+        tokenizer.encode("\U00012000", add_special_tokens=False)  # a cuneiform sign, so most likely an unknown token
+    except Exception as error:  # likewise; or the vocabulary has neither the character nor an unknown token
+        raise InputError(f"{path}: not a tokenizer: it cannot encode every text: {error}") from None
     if not own.before or not own.between:
         tokenizer.post_processor = _template(tokenizer, special)
     return found

@@ -240,6 +240,7 @@ def checkpoint_cases(draw: Random) -> Iterator[Case]:
     yield case("missing column", "tokenizer.json", None, said)
     few = {token: number for number, token in enumerate(tokens[:5])}
     yield case("one letter", "tokenizer.json", with_model(vocab={**few, "x": 5}, unk_token="no"), *no_tokenizer)
+    yield case("no unknown token", "tokenizer.json", with_model(unk_token="no"), *no_tokenizer)
     for field, content in (
         ("not the format", b"[1]"), ("not the format", b"{"), ("encoding", b"\xff\xfe{}"), ("nesting", DEEP.encode()),
         ("huge number", f'{{"a": {NUMBERS}}}'.encode()), ("empty file", b""),

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,14 @@ def test_the_body_comes_from_the_folder_and_the_head_from_the_seed(tmp_path: Pat
     shared = one.keys() & saved.keys()
     assert len(shared) > 10
     assert all(torch.equal(one[name], saved[name]) for name in shared)
+
+
+def test_a_saved_model_does_not_name_code_that_came_with_the_one_it_is_from(tmp_path: Path) -> None:
+    path = tiny_pretrained(tmp_path) / "config.json"
+    published = json.loads(path.read_text())
+    path.write_text(json.dumps({**published, "auto_map": {"AutoModelForMaskedLM": "org/other--modeling.Own"}}))
+    read_model("classifier", tmp_path, 1, "eager").save_pretrained(tmp_path / "tuned")
+    assert "auto_map" not in json.loads((tmp_path / "tuned/config.json").read_text())
 
 
 def test_missing_weights_of_the_body_are_an_error(tmp_path: Path) -> None:
