@@ -1,5 +1,6 @@
 """The configurations of launch/, as Accelerate reads them."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -71,3 +72,23 @@ def test_a_launch_file_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     )
     said = "error: launch/gpsu.yaml: no such file; RETRACE_LAUNCH names one of launch/, such as gpus\n"
     assert (done.returncode, done.stderr) == (2, said)
+
+
+@pytest.mark.parametrize(("variables", "options"), [({"SLURM_CPUS_PER_TASK": "24"}, ["--cpus-per-task=24"]), ({}, [])])
+def test_a_job_of_several_nodes_passes_its_processors_on(
+    tmp_path: Path, variables: dict[str, str], options: list[str]
+) -> None:
+    """Slurm itself would give the job's launchers one processor each."""
+    programs = {"dvc": "$RETRACE_RUN -m stages.pretrain", "srun": 'printf "%s\\n" "$@"', "hostname": "echo node1"}
+    for name, does in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n")
+        (tmp_path / name).chmod(0o755)
+    job = {"SLURM_NNODES": "2", "SLURM_GPUS_ON_NODE": "8", "SLURM_JOB_ID": "7", "SLURM_SUBMIT_DIR": str(tmp_path)}
+    environment = {**job, **variables, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    with (tmp_path / "out").open("w") as out:  # not a pipe, which a `sleep` of the script's would keep open
+        subprocess.run(["bash", ROOT / "launch/slurm.sh", "-s", "pretrain"], env=environment, stdout=out, check=True)
+    given = (tmp_path / "out").read_text().splitlines()
+    place = given.index("torchrun")
+    assert given[:place] == options
+    assert given[place + 1 : place + 3] == ["--nnodes=2", "--nproc-per-node=8"]
+    assert given[-2:] == ["-m", "stages.pretrain"]
