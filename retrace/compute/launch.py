@@ -5,24 +5,39 @@ DVC, Slurm and scripts then see 2 for wrong input and 75 for a run that was aske
     python -m retrace.compute.launch --config_file launch/gpus.yaml -m stages.pretrain
 """
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import FrameType
 
 from retrace.core.errors import INTERRUPTED, STOPPING, InputError, exit_cleanly, prepare_process
 
 # Passed on to the processes by torchrun; by default Slurm's SIGUSR1 would end it and leave them behind.
 SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"
+GRACE = "180"  # seconds that the processes have to save after a signal; torchrun's 30 are few for a large checkpoint
 
 
 def main() -> None:
     prepare_process()
     from accelerate.commands.launch import launch_command, launch_command_parser
+    from torch.distributed.elastic.multiprocessing import api
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
     arguments = launch_command_parser().parse_args()
     arguments.signals_to_handle = SIGNALS
+    os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", GRACE)
+    raise_signal = api._terminate_process_handler
+
+    def raise_once(number: int, frame: FrameType | None) -> None:
+        """Handle the first signal; any further one would end torchrun before its processes have saved."""
+        for name in SIGNALS.split(","):
+            signal.signal(signal.Signals[name], signal.SIG_IGN)
+        raise_signal(number, frame)
+
+    api._terminate_process_handler = raise_once
     if arguments.config_file and not (file := Path(arguments.config_file)).is_file():
         raise InputError(f"{file}: no such file; RETRACE_LAUNCH names one of launch/, such as gpus")
     try:

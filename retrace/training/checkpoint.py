@@ -163,6 +163,7 @@ class Checkpointer:
             if wrong:
                 messages.append(f"the checkpoint of step {int(path.name)} is damaged: {wrong.name}")
                 continue
+            self._require_agreement(int(path.name))
             with safe_open(path / STATE, framework="pt") as file:
                 reads = self._device.is_main or not self._device.sharded  # with sharding the main process loads for all
                 load_weights(model, dict(_tensors(file, "model")) if reads else {})
@@ -176,7 +177,20 @@ class Checkpointer:
             is_own = progress["hardware"] == self._hardware
             other = "" if is_own else f", saved on {progress['hardware']}; this is {self._hardware}"
             return at, [*messages, f"resuming after step {at.step}{other}"]
+        self._require_agreement(0)
         return Position(), messages + (["starting over"] if messages else []) + self._not_used()
+
+    def _require_agreement(self, step: int) -> None:
+        """Raise InputError unless all processes resume after the same step; every process must call it.
+
+        A process that does not see a checkpoint, on a machine without the shared folder or with an old listing of it,
+        would go on with weights of its own, and gradients would be averaged over different models.
+        """
+        steps = gather_object([step])
+        if len(set(steps)) > 1:
+            seen = ", ".join(map(str, steps))
+            said = f"the processes see checkpoints of different steps ({seen})"
+            raise InputError(f"{self._folder}: {said}; expected a folder that all machines share")
 
     def remove(self) -> None:
         """Remove all checkpoints, once the outputs of the run are written."""

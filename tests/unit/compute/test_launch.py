@@ -1,8 +1,10 @@
 """The configurations of launch/, as Accelerate reads them."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,25 @@ def test_the_launcher_ends_as_the_first_process_that_failed(tmp_path: Path, ends
     done = subprocess.run(**two_processes(tmp_path, work), capture_output=True, check=False)
     assert done.returncode == code, done.stderr
     assert "process 1 ended" in done.stderr.splitlines()[-1]
+
+
+def test_the_launcher_waits_for_its_processes_however_often_it_is_asked_to_stop(tmp_path: Path) -> None:
+    """`retrace stop` asks it once for each process, and launch/slurm.sh does so every five seconds."""
+    work = (
+        "import os, signal, time\nasked = []\nsignal.signal(signal.SIGTERM, lambda *_: asked.append(1))\n"
+        "os.write(1, b'ready\\n')\nwhile not asked:\n    time.sleep(0.1)\n"
+        "time.sleep(3)\nos.write(1, b'saved\\n')\nos._exit(75)\n"
+    )
+    out = tmp_path / "out"
+    with out.open("w") as file, subprocess.Popen(**two_processes(tmp_path, work), stdout=file) as run:
+        while out.read_text().count("ready") < 2:
+            assert run.poll() is None
+            time.sleep(0.1)
+        for _ in range(4):
+            run.send_signal(signal.SIGTERM)
+            time.sleep(0.2)
+        assert run.wait(60) == 75
+        assert out.read_text().count("saved") == 2
 
 
 def test_restarted_processes_find_each_other(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 from contextlib import redirect_stdout
@@ -29,6 +30,7 @@ from retrace.training.progress import Meter
 from retrace.training.settings import OptimizerSettings
 from tests.sharded import STREAM, VOCABULARY, start
 from tests.tiny import MODEL, tiny_device
+from tests.unit.compute.test_launch import two_processes
 
 EPOCHS, STEPS = 2, 4  # steps of an epoch
 
@@ -361,3 +363,34 @@ def test_a_signal_at_any_line_of_an_evaluation_stops_or_is_noted() -> None:
             assert at > 5, "there were so many lines"
             return
     pytest.fail("it has no end")
+
+
+def test_processes_that_see_different_checkpoints_do_not_train(tmp_path: Path) -> None:
+    """As on two machines with a folder each; the gradients would be averaged over different models."""
+    work = """
+import os
+
+import torch
+
+from retrace.compute.device import open_device
+from retrace.core.errors import exit_cleanly
+from retrace.training.checkpoint import Checkpointer, Position
+
+
+def work() -> None:
+    device, model = open_device(1), torch.nn.Linear(2, 2)
+    checkpointer = Checkpointer("test", "", device)
+    checkpointer.save(model, [], Position(step=6), [], {})
+    checkpointer.wait()
+    device.accelerator.wait_for_everyone()
+    print(checkpointer.restore(model, [], [], {})[0].step, flush=True)
+    os.chdir("/" if device.rank else ".")
+    checkpointer.restore(model, [], [], {})
+
+
+exit_cleanly(work)
+"""
+    done = subprocess.run(**two_processes(tmp_path, work), capture_output=True, check=False)
+    said = r"error: \S+: the processes see checkpoints of different steps \(6, 0\); expected a folder that all machines"
+    assert (done.returncode, done.stdout) == (2, "6\n6\n"), done.stderr
+    assert len(re.findall(said, done.stderr)) == 2
