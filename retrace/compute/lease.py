@@ -18,6 +18,7 @@ from typing import TextIO
 import psutil
 
 from retrace.core.environment import is_true
+from retrace.core.errors import InputError
 from retrace.core.guard import PAUSE, holder, take
 
 _leases: list[TextIO] = []  # open until the process ends
@@ -29,7 +30,8 @@ def lease_gpus() -> None:
     Processes started by one launcher on this machine take the GPUs of their ranks, in turn, and go on when all have
     theirs: in any other order two launches could wait for each other forever, and a process group times out.
 
-    Must be called before CUDA starts. `RETRACE_SHARE_GPUS=true` leaves all GPUs to everyone.
+    Must be called before CUDA starts. `RETRACE_SHARE_GPUS=true` leaves all GPUs to everyone. Raises InputError if a
+    launcher started more processes than there are GPUs.
     """
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # nvidia-smi's; CUDA's own begins with the fastest
     gpus = {} if _leases or is_true("RETRACE_SHARE_GPUS") else visible_gpus()
@@ -42,6 +44,8 @@ def lease_gpus() -> None:
             _await_taken(uuids[rank - 1])
         _take_first([uuids[rank]])
         _await_taken(uuids[processes - 1])
+    elif gpus:
+        raise InputError(f"{processes} processes share {len(gpus)} GPUs here; expected at most one process for each")
 
 
 def visible_gpus() -> dict[str, str]:

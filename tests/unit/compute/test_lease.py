@@ -8,7 +8,8 @@ from typing import IO, Any
 
 import pytest
 
-from retrace.compute.lease import visible_gpus
+from retrace.compute.lease import lease_gpus, visible_gpus
+from retrace.core.errors import InputError
 from tests.commands import python
 from tests.gpus import pretend_gpus
 from tests.toy import ROOT
@@ -85,6 +86,14 @@ def test_launches_of_several_processes_take_turns_without_deadlock(tmp_path: Pat
     first, second, third = sorted((each[0], each[-1]) for each in times)
     assert first[1] < second[0]
     assert second[1] < third[0]
+
+
+def test_more_processes_than_gpus_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {**pretend_gpus(tmp_path, 2), "LOCAL_WORLD_SIZE": "3", "CUDA_DEVICE_ORDER": ""}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    with pytest.raises(InputError, match="3 processes share 2 GPUs here; expected at most one process for each"):
+        lease_gpus()
 
 
 @pytest.mark.parametrize(
