@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar, overload
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, TypeAdapter, ValidationError
 from ruamel.yaml import YAML
+from ruamel.yaml.constructor import ConstructorError, SafeConstructor
 from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.reader import ReaderError
 
@@ -101,6 +102,17 @@ def with_data(params: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, A
     return {**params, **{key: value for key, value in data.items() if key in DATA_KEYS}}
 
 
+class _Placed(SafeConstructor):
+    """Says where a value is that cannot be made, such as the 30th of February or a number of 5,000 digits."""
+
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError) as error:
+            said = f"not a date, a number or a boolean: {error}"
+            raise ConstructorError(None, None, said, node.start_mark) from None
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """The keys and values in a file, as DVC reads it (YAML 1.2, where 5e-4 is a number).
 
@@ -115,7 +127,9 @@ def parse_yaml(text: str, path: Path) -> dict[str, Any]:
     Raises InputError if it is not YAML or has no keys and values.
     """
     try:
-        params = YAML(typ="safe", pure=True).load(text)
+        reader = YAML(typ="safe", pure=True)
+        reader.Constructor = _Placed
+        params = reader.load(text)
         _require_plain(path, params)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -125,7 +139,7 @@ def parse_yaml(text: str, path: Path) -> dict[str, Any]:
         before = text[: error.position].split("\n")
         place = f"{len(before)}:{len(before[-1]) + 1}"
         raise InputError(f"{path}:{place}: the character {chr(error.character)!r} is not allowed in YAML") from None
-    except (RecursionError, ValueError, LookupError) as error:  # nested too deeply, or not a date, a number, a boolean
+    except (RecursionError, ValueError, LookupError) as error:  # nested too deeply, or an escape of no character
         raise InputError(f"{path}: not YAML: {error}") from None
     if not isinstance(params, dict):
         found = "nothing" if params is None else type(params).__name__

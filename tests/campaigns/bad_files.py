@@ -235,8 +235,7 @@ def parquet_cases(draw: Random) -> Iterator[Case]:
         ("nesting", made(text=[[text] for text in texts]), ": row 1: no column 'text'; the columns are"),
         ("twice", parquet(doubled), ": the column 'label' occurs twice"),
         ("truncated", parquet(whole[:0]), ": it contains no example"),
-        # Kilobytes with gigabytes in them: one long page, a text that many rows refer to, runs of a number.
-        ("zip bomb", lambda: made(text=["a" * (400 << 20), *texts[1:]]), ": it unpacks to more than"),
+        # Kilobytes with gigabytes in them: a text that many rows refer to, runs of a number.
         ("zip bomb", lambda: repeated("a" * (1 << 20), 100_000), ": it unpacks to more than"),
         ("zip bomb", lambda: repeated("a", 30_000_000), ": it unpacks to more than"),
         ("zip bomb", lambda: repeated("a" * 1000, 2_000_000), ": it unpacks to more than"),

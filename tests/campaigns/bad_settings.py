@@ -216,7 +216,7 @@ STUDIES = (  # tests/unit/study/test_published.py has more
     ("scale: fraction", "scale: [fraction]", "tables[0].scale: ['fraction'] is not allowed"),
     ("columns: [accuracy, F1]", "columns: []", "tables[0].columns: [] is not allowed; expected at least one"),
     ("columns: [accuracy, F1]", "columns: [F1, 5]", "tables[0].columns[1]: 5 is not allowed; expected a string"),
-    ('"0.5"', "[1]", "tables[0].rows.tuned.published[0]: [1] is not allowed; expected a number or text or null"),
+    ('"0.5"', "[1]", "tables[0].rows.tuned.published[0]: [1] is not allowed; expected a number or a string or null"),
     *(('"0.5"', f'"{figure}"', f"tables[0].tuned: accuracy: {figure!r} is not allowed; expected a figure")
       for figure in ("", "half", "0.5 ± ", "1e999999999", "1e400", "NaN", "\uff15", "1,2345")),
     ('"0.5"', f'"{"1" * 5000}"', "tables[0].tuned: accuracy: '111"),
