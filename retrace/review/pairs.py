@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from retrace.core.errors import InputError
-from retrace.core.paths import TEXT, examples_path, questions_path, task_and_part
+from retrace.core.paths import TEXT, TOKENIZER, TOKENS, examples_path, questions_path, task_and_part
 from retrace.datasets.squad import read_questions
 from retrace.evaluation.outcomes import Answered, Classified, Scoring, classified, logits_of
 from retrace.evaluation.question_answering import QuestionAnsweringTask
@@ -92,7 +92,12 @@ def why_not_comparable(split: str, measure: str, sides: Sequence[Revision]) -> s
 
 
 def _have_other_tokens(split: str, sides: Sequence[Revision]) -> bool:
-    """Whether the losses of a split are known to be of other tokens, so that those per token cannot be compared."""
+    """Whether the losses of a split are known to be of other tokens, so that those per token cannot be compared.
+
+    Without the losses of both revisions, dvc.lock tells whether another tokenizer made other tokens.
+    """
+    if not all(map(_documents, sides)):
+        return all(have_other_data(folder, sides) for folder in (TOKENIZER, TOKENS))
     return _differ("tokens", split, sides, is_pseudo=False)
 
 

@@ -326,6 +326,27 @@ def test_without_predictions_data_that_differs_by_the_lock_file_is_not_compared(
     assert said == "not compared: 4 of 11 figures differ, and none of these can be compared"
 
 
+def _lock(**digests: str) -> None:
+    """A lock file that has digests of what a stage read, by folder of `models`."""
+    read = [{"path": f"models/{name}", "hash": "md5", "md5": digest} for name, digest in digests.items()]
+    write_text(Path("dvc.lock"), json.dumps({"schema": "2.0", "stages": {"evaluate": {"cmd": "x", "deps": read}}}))
+
+
+def test_without_losses_perplexities_of_other_tokens_by_the_lock_file_are_not_compared(repository: Repository) -> None:
+    """As in a fresh clone, after a run with a larger vocabulary: losses of the committed run are not there."""
+    _lock(tokenizer="1", tokens="1")
+    repository.commit()
+    repository.write(perplexity={**PERPLEXITY, "valid": {"masked": 9.0, "unigram": 240.0}})
+    # Another training text has other tokens of the same tokenizer; another file of a tokenizer may make the same.
+    for digests in ({"tokenizer": "1", "tokens": "2"}, {"tokenizer": "2", "tokens": "1"}):
+        _lock(**digests)
+        assert _found(code=1)[0].startswith("worse: masked perplexity (valid) +3.00")
+    _lock(tokenizer="2", tokens="2")
+    said, found = _found()
+    assert said == "not compared: 2 of 11 figures differ, and none of these can be compared"
+    assert {change.why for change in found.changes} == {"not compared: the tokenizer differs"}
+
+
 @pytest.mark.filterwarnings("ignore:Unclosed c:ResourceWarning")  # sessions that DVC leaves to the garbage collector
 def test_predictions_that_no_remote_gives_are_done_without(repository: Repository) -> None:
     """A folder that was looked at before would be known to DVC."""
