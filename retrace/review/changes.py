@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal
 
-from retrace.core.paths import task_and_part
+from retrace.core.paths import PRETRAINED, task_and_part
 from retrace.evaluation.records import BESIDE
 from retrace.evaluation.settings import EvaluateParams
 from retrace.report.blocks import NOTHING
@@ -88,7 +88,7 @@ def review(old: Revision, new: Revision) -> Review:
     changes = list(_Judge(old, new).changes(differing)) if differing else []
     flags = sorted(_moved(old.flags_of(new.flaggable), new.flags_of(new.flaggable), 0), key=lambda moved: moved.name)
     params = _moved(flat(old.params), flat(new.params), NOTHING) if old.params else []
-    notes = [*_notes(old, new), *_pretrained(changes)]
+    notes = [*_notes(old, new), *_pretrained(changes, old, new)]
     return Review(
         len(both), changes, notes, flags, params, [*_runs(old, new)], old.figures.keys() != new.figures.keys(),
         bool(new.stale_stages),
@@ -216,8 +216,11 @@ def _notes(old: Revision, new: Revision) -> Iterator[str]:
         yield f"dvc repro has not run since something changed: {', '.join(stale[:3])}{more}"
 
 
-def _pretrained(changes: Sequence[Change]) -> Iterator[str]:
+def _pretrained(changes: Sequence[Change], old: Revision, new: Revision) -> Iterator[str]:
     """What the intervals leave out where fine-tuning began from another pretrained model."""
+    one, other = (side.inputs.get(PRETRAINED.as_posix()) for side in (old, new))
+    if one is not None and one == other:  # a perplexity may differ by its settings, such as the masking rate
+        return
     models = [change for change in changes if not change.place.is_baseline]
     # A pseudo-perplexity is of passages that may differ.
     differ = any(change.place.figure == FIGURE and change.place.who != "pseudo" for change in models)

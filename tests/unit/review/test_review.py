@@ -445,6 +445,19 @@ def test_two_pretrained_models_are_said_to_be_one_of_each(repository: Repository
         assert len([note for note in _found(code=1)[1].notes if "seeds of pretraining" in note]) == count
 
 
+def test_one_pretrained_model_is_not_said_to_be_two_as_it_is_measured_with_another_masking_rate(
+    repository: Repository,
+) -> None:
+    """Its perplexity differs, and so does what fine-tuning with other settings made of it."""
+    _lock(pretrained="1")
+    repository.commit(_metrics(full=0.9))
+    repository.write(_metrics(full=0.8), {"valid": {"masked": 9.0, "unigram": 160.0}})
+    repository.set("perplexity.mask_rate", 0.3)
+    for digest, count in (("1", 0), ("2", 1)):
+        _lock(pretrained=digest)
+        assert len([note for note in _found(code=1)[1].notes if "seeds of pretraining" in note]) == count
+
+
 def test_a_pseudo_perplexity_of_other_passages_is_not_compared(repository: Repository) -> None:
     """Their tokens are not taken for those of another tokenizer, as the masked losses are of the same text."""
 
