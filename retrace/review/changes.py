@@ -19,6 +19,7 @@ from retrace.statistics.comparisons import Difference
 from retrace.statistics.scales import CURVES, MEASURES, Figure, Interval, Legend, loss_on
 
 SHOWN = 0.2  # relative difference from which time or memory is shown
+ROUNDING = 1e-4  # relative; committed figures have six digits, and sums may be taken in another order
 
 
 @dataclass(frozen=True)
@@ -178,6 +179,11 @@ class _Judge:
         limit = self._tolerance.of(what, old)
         is_far = abs(new - old) > limit and not math.isclose(abs(new - old), limit)
         tolerance = f"{'more than' if is_far else 'within'} the tolerance of {self._tolerance.said(what)}"
+        if found and not math.isclose(found.value, new - old, abs_tol=ROUNDING * max(abs(old), abs(new))):
+            # An edit of the metric, of which no interval knows.
+            of, gap = "losses" if place.figure == FIGURE else "predictions", signed(what, found.value)
+            tolerance += f"; the {of} of both, scored by the same code, differ by {gap}"
+            found = None
         if not found:
             return Change(place, what, old, new, is_far, is_far, tolerance)
         interval = found.interval

@@ -239,6 +239,25 @@ def test_the_same_seeds_are_paired(repository: Repository) -> None:
     assert said == "not compared: 1 of 11 figures differ, and none of these can be compared"
 
 
+@pytest.mark.parametrize("seeds", [[1], [1, 2, 3]])
+def test_a_figure_that_is_computed_in_another_way_is_not_within_the_noise_of_equal_predictions(
+    repository: Repository, seeds: list[int]
+) -> None:
+    """An edit of a metric breaks it: the models are the same, and so would be what it says of both now."""
+    repository.set("finetune.seeds", seeds)
+    _predict(*[40] * len(seeds))
+    repository.commit()
+    for accuracy, code, said in (
+        (0.5, 1, "worse: reviews accuracy (full) −30.0 points"),
+        (0.78, 0, WITHIN_NOISE.format(1, 11)),
+    ):
+        repository.write(_metrics(full=accuracy))
+        verdict, found = _found(code=code)
+        assert verdict == said
+        why = f"{'more than' if code else 'within'} the tolerance of 5 points; the predictions of both, scored by the "
+        assert [change.why for change in found.changes] == [f"{why}same code, differ by 0.0 points"]
+
+
 @pytest.mark.parametrize(
     ("part", "why"),
     [
