@@ -59,7 +59,10 @@ def parse_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) ->
     if len(classes) < 2:
         raise InputError(f"{train}: every label is {', '.join(classes)}; expected two classes or more")
     split = split_rows(kept, settings, train)
-    numbers, first = _class_numbers({row.label for found in split.values() for row in found}, classes, key)
+    if settings.classes is None:  # they are the labels of train, and a number elsewhere may mean any of them
+        numbers, first = _by_name(classes), 0
+    else:
+        numbers, first = _class_numbers({row.label for found in split.values() for row in found}, classes, key)
     notes = (f"labels are numbered from 1: 1 is {classes[0]}, {len(classes)} is {classes[-1]}",) if first else ()
     parts = {part: [_example(row, numbers, classes) for row in found] for part, found in split.items()}
     return TaskData(classes, parts, sum(map(len, rows.values())) - sum(map(len, kept.values())), notes)
@@ -82,12 +85,16 @@ def _read_rows(records: Records, settings: TaskSettings, key: str) -> Iterator[L
         yield LabelledRow(where, text, pair, label)
 
 
+def _by_name(classes: Sequence[str]) -> dict[str, int]:
+    return {name: number for number, name in enumerate(classes)}
+
+
 def _class_numbers(labels: Collection[str], classes: Sequence[str], key: str) -> tuple[dict[str, int], int]:
     """Class numbers by label: by name and, unless names are numbers, by numbers from 0 or 1 up; and which of the two.
 
     Raises InputError if the labels do not tell which.
     """
-    by_name = {name: number for number, name in enumerate(classes)}
+    by_name = _by_name(classes)
     numbers = {int(label) for label in labels if label.isdecimal() and len(label) <= MOST_DIGITS}
     if any(name.isdecimal() for name in classes):
         return by_name, 0

@@ -9,7 +9,7 @@ findings in card.json.
 import argparse
 from dataclasses import replace
 
-from retrace.core.errors import exit_cleanly
+from retrace.core.errors import InputError, exit_cleanly
 from retrace.core.guard import guarded
 from retrace.core.settings import entry_name
 from retrace.datasets.examples import TaskData
@@ -35,9 +35,11 @@ def read_hub_task(settings: HubTaskSettings, key: str) -> TaskData:
     Raises InputError if the data set cannot be fetched, or naming the row where something is wrong.
     """
     splits = {part: open_split(settings, name, key) for part, name in settings.parts.items()}
-    known = splits["train"].classes.get(settings.label) if settings.classes is None else None
-    if known is not None:
-        kept = tuple(name for name in known if name not in settings.drop)
+    known = splits["train"].classes.get(settings.label)
+    classes, dropped = settings.classes, settings.drop
+    # The data set's own names, perhaps in another order, are meant by name; other names are given to its numbers.
+    if known is not None and (classes is None or {*classes} <= {*known} <= {*classes, *dropped}):
+        kept = classes or tuple(name for name in known if name not in dropped)
         settings = settings.model_copy(update={"classes": kept})
         named = {part: _named(split.records, settings.label, known) for part, split in splits.items()}
         splits = {part: replace(split, records=named[part]) for part, split in splits.items()}
@@ -48,6 +50,8 @@ def _named(records: Records, column: str, names: tuple[str, ...]) -> Records:
     """The records with the class's name in place of its number, if it has one; -1 stands for no class."""
     for where, cells in records:
         number = cells[column]
+        if isinstance(number, int) and number >= len(names):
+            raise InputError(f"{where}: {column} {number} is not allowed; expected at most {len(names) - 1}")
         yield where, {**cells, column: names[number] if number in range(len(names)) else number}
 
 

@@ -81,6 +81,11 @@ def test_a_task_has_the_data_sets_classes(user: Project) -> None:
     user.set("hub.classification.reviews.classes", ["bad", "good"])
     _fetch(user)
     assert read_classes(folder) == ("bad", "good")
+    renamed = read_examples(folder, "train")
+    user.set("hub.classification.reviews.classes", ["positive", "negative"])  # its own names in another order
+    _fetch(user)
+    assert read_classes(folder) == ("positive", "negative")
+    assert read_examples(folder, "train") == [replace(example, label=1 - example.label) for example in renamed]
 
 
 def test_streaming_reads_the_first_rows_without_keeping_files(user: Project, tmp_path: Path) -> None:

@@ -92,6 +92,17 @@ def test_numbers_from_1_to_the_last_name_are_counted_from_1(tmp_path: Path) -> N
     assert examples_card(data)["findings"][0] == "labels are numbered from 1: 1 is world, 4 is science"
 
 
+def test_a_number_is_no_class_whose_names_are_the_labels_of_train(tmp_path: Path) -> None:
+    """SNLI's numbers are in another order than its names in the alphabet: 0 is entailment."""
+    (tmp_path / "dev.jsonl").write_text(_jsonl_of(0))
+    names = _jsonl_of("neutral", "entailment", "contradiction")
+    with pytest.raises(InputError, match=r"dev.jsonl:1: label '0' is not allowed; expected one of contradiction, "):
+        _read(tmp_path, "f.jsonl", names, dev="dev.jsonl")
+    order = ("entailment", "neutral", "contradiction")
+    data = _read(tmp_path, "f.jsonl", names, dev="dev.jsonl", classes=order)
+    assert [example.label for part in data.parts.values() for example in part] == [1, 0, 2, 0]
+
+
 def test_whole_numbers_with_a_point_are_whole_numbers(tmp_path: Path) -> None:
     pd.DataFrame({"text": ["a", "b", "c"], "label": [1.0, 0.0, 10.0]}).to_parquet(tmp_path / "f.parquet")
     assert _read(tmp_path, "f.parquet").classes == ("0", "1", "10")
