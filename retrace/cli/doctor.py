@@ -24,9 +24,9 @@ from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError
 from retrace.core.files import size
 from retrace.core.guard import holder, running
-from retrace.core.paths import LOCKFILES, PROJECT, QUESTIONS, TASKS, require_checkout
+from retrace.core.paths import LOCKFILES, PROJECT, QUESTIONS, TASKS, named_checkpoint, require_checkout
 from retrace.core.records import installed, try_git
-from retrace.core.settings import DATA_PARAMS, PARAMS, build_file, read_params
+from retrace.core.settings import DATA_PARAMS, PARAMS, build, build_file, read_params
 from retrace.results.grid import PREDICTIONS, RUNS, WEIGHTS, Grid
 
 PINS = Path("requirements.txt")
@@ -170,14 +170,17 @@ def _leftovers() -> Iterator[Finding]:
     try:
         params = read_params()
         cells = {cell.path for cell in Grid.read(params).cells}
-        tasks = tasks_of(params)
+        tasks, checkpoints = tasks_of(params), build(dict[str, Any], params, "checkpoints")
     except InputError:
         return  # `_settings` reports it
     found = [(path, folder) for folder in CELLS for path in sorted(folder.glob("*/*/*")) if path.stem.isdigit()]
     stale = [path for path, folder in found if path.relative_to(folder).with_suffix("") not in cells]
     data = [path for folder in (TASKS, QUESTIONS) for path in sorted(folder.glob("*/"))]
     stale += [path for path in data if path.name not in tasks]
-    said = f"of tasks and fine-tuning runs that {PARAMS} does not list: {some_of(stale)}" if stale else "none"
+    # Every fine-tuning run depends on the folder of all checkpoints, which a fresh clone has only the listed ones in.
+    stale += [path for path in sorted(named_checkpoint("").glob("*/")) if path.name not in checkpoints]
+    listed = f"{PARAMS} or {DATA_PARAMS}"
+    said = f"of tasks, checkpoints and fine-tuning runs that are not in {listed}: {some_of(stale)}" if stale else "none"
     yield Finding("stale results", said, _removal(stale))
 
 

@@ -118,6 +118,7 @@ LEFT = [
     ("reports/.metrics.json.partial", "leftovers", "reports/.metrics.json.partial"),
     ("reports/runs/topics/full/1.json", "stale results", "reports/runs/topics/full/1.json"),
     ("data/classification/topics/dev.jsonl", "stale results", "data/classification/topics"),
+    ("data/checkpoints/bert/config.json", "stale results", "data/checkpoints/bert"),
 ]
 
 
