@@ -35,7 +35,7 @@ from retrace.models.settings import FAMILIES, check_family, check_pairs, constan
 from retrace.perplexity.settings import PerplexityParams
 from retrace.pretraining.settings import PretrainParams
 from retrace.report.runs import ReportParams
-from retrace.results.grid import NAME, Grid
+from retrace.results.grid import NAME, Cell, Grid
 from retrace.review.settings import ReviewParams
 from retrace.sample.corpus import SampleParams
 from retrace.tasks.question_answering.settings import FineTuneAnswerParams, check_generative
@@ -277,8 +277,23 @@ def _check_fine_tuning(settings: Mapping[str, Any], tasks: Mapping[str, str]) ->
         found = FineTuneParams.read(settings, task=task, method=grid.methods[0]).task
         if task != "sst2" and build(dict, settings, f"{tasks[task]}.{task}").get("pair") is not None:
             check_room(f"{task}.max_length", found.max_length, ROOM_OF_PAIR, "a token of each text")
+    _check_stage_names(grid)
     for task in grid.all_tasks:
         _check_models(settings, task, _bases(settings, grid.methods_of(task)))
+
+
+def _check_stage_names(grid: Grid) -> None:
+    """Raise InputError if DVC would give two cells the same stage: of those it keeps the last, and says nothing.
+
+    A stage of the matrix is called task-method-seed, and names may contain hyphens.
+    """
+    for key, listed in (("tasks", grid.tasks), ("questions", grid.questions if grid.squad_methods else ())):
+        cells: dict[str, Cell] = {}
+        for cell in (cell for task in listed for cell in grid.cells_of(task)):
+            other = cells.setdefault("-".join(cell.path.parts), cell)
+            if other != cell:
+                both = f"{other.method} on {other.task} and {cell.method} on {cell.task}"
+                raise InputError(f"{PARAMS}: finetune.{key}: {cell.task!r} is not allowed; {both} would be one stage")
 
 
 def _check_models(settings: Mapping[str, Any], task: str, bases: Collection[str | None]) -> None:

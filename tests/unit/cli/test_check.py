@@ -78,6 +78,17 @@ def test_right_settings(project: Project, changes: dict[str, Any]) -> None:
     assert retrace("check").err == ""
 
 
+def test_no_two_cells_are_one_stage_of_dvc(project: Project) -> None:
+    """In a matrix of a task, a method and a seed, DVC calls both of these own-small-full-1, and runs only one."""
+    names = ["own-small", "own"]
+    project.set_all({"classification": dict.fromkeys(names, OWN["own"]), **dict.fromkeys(names, TRAINED)})
+    project.set_all({"finetune.tasks": names, "methods.small-full": {"method": "full"}, "finetune.methods": ["full"]})
+    assert retrace("check").err == ""
+    project.set("finetune.methods", ["full", "small-full"])
+    said = "finetune.tasks: 'own' is not allowed; full on own-small and small-full on own would be one stage"
+    assert refused("check") == f"error: params.yaml: {said}\n"
+
+
 def test_a_task_is_of_one_kind(project: Project) -> None:
     questions = {"own": {"folder": "data/own/a", "train": "t.json", "dev": "d.json"}}
     project.set_all({"classification": OWN, "question_answering": questions})
