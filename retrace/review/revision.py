@@ -18,7 +18,7 @@ from retrace.core.records import Record, RunRecord, git, try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS, parse_yaml, with_data
 from retrace.evaluation.records import DATA, DETAILS, METRICS, Details, MethodDetails, Metrics, TaskMetrics
 from retrace.perplexity.measures import LANGUAGE_MODEL, PERPLEXITY, Perplexities
-from retrace.results.grid import RUNS, SQUAD, Kind
+from retrace.results.grid import RUNS, SQUAD, Grid, Kind
 
 FIGURE, LOCK = "perplexity", LOCKFILES[0]
 R = TypeVar("R", bound=Record)
@@ -124,13 +124,28 @@ class Revision:
 
     @cached_property
     def inputs(self) -> dict[str, str]:
-        """The digest of each file and folder that a stage read, by path, from dvc.lock; none if it is not valid."""
+        """The digest of each file and folder that a stage read, by path, from dvc.lock; none if it is not valid.
+
+        DVC leaves there what cells read that are no longer listed, maybe other data; what other stages read precedes.
+        """
         found = {}
         with suppress(InputError, KeyError):
             stages = parse_yaml((self.read(LOCK) or b"").decode(errors="replace"), LOCK)["stages"]
-            for stage in stages.values():
-                found |= {read["path"]: read["md5"] for read in stage.get("deps", ())}
+            for name in sorted(stages, key=self._is_in_force):
+                found |= {read["path"]: read["md5"] for read in stages[name].get("deps", ())}
         return found
+
+    def _is_in_force(self, stage: str) -> bool:
+        """Whether a stage of dvc.lock is none of a matrix, or one of the cells that the settings list."""
+        _, is_of_matrix, cell = stage.partition("@")
+        return not is_of_matrix or cell in self._cells
+
+    @cached_property
+    def _cells(self) -> set[str]:
+        """The cells by the names of their stages; none if the settings are wrong."""
+        with suppress(InputError):
+            return {"-".join(cell.path.parts) for cell in Grid.read(self.params).cells}
+        return set()
 
     @cached_property
     def runs(self) -> dict[str, RunRecord]:

@@ -366,6 +366,23 @@ def test_without_losses_perplexities_of_other_tokens_by_the_lock_file_are_not_co
     assert {change.why for change in found.changes} == {"not compared: the tokenizer differs"}
 
 
+def test_what_a_run_read_that_is_no_longer_listed_says_nothing_of_the_data(repository: Repository) -> None:
+    """DVC leaves the stage of lora in dvc.lock, after the listed ones, with the data as it was when it last ran."""
+
+    def lock(digest: str) -> None:
+        digests = {"finetune-sst2@sst2-full-1": digest, "finetune-sst2@sst2-lora-1": "1"}
+        stages = {name: {"cmd": "x", "deps": [{"path": "data/classification/sst2", "hash": "md5", "md5": found}]}
+                  for name, found in digests.items()}  # fmt: skip
+        write_text(Path("dvc.lock"), json.dumps({"schema": "2.0", "stages": stages}))
+
+    lock("1")
+    repository.commit()
+    repository.write(_metrics(full=0.5))
+    assert _found(code=1)[0].startswith("worse: reviews accuracy (full) −30.0 points")
+    lock("2")
+    assert [change.why for change in _found()[1].changes] == ["not compared: the data differs"]
+
+
 @pytest.mark.filterwarnings("ignore:Unclosed c:ResourceWarning")  # sessions that DVC leaves to the garbage collector
 def test_predictions_that_no_remote_gives_are_done_without(repository: Repository) -> None:
     """A folder that was looked at before would be known to DVC."""
