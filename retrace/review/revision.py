@@ -10,6 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from dvc.api import DVCFileSystem
 from dvc.exceptions import DvcException
+from dvc.fs import GitFileSystem
+from dvc.repo import Repo
+from dvc.scm import SCM
 from dvc_data.index import DataIndexDirError
 
 from retrace.core.errors import InputError
@@ -60,7 +63,7 @@ class Revision:
 
     def __init__(self, commit: str | None = None) -> None:
         """`commit` is its hash; None for the working tree."""
-        self._files, self._commit = DVCFileSystem(rev=commit), commit
+        self._files, self._commit = DVCFileSystem(commit and _project_at(commit)), commit
 
     @cached_property
     def _tasks(self) -> dict[str, TaskMetrics]:
@@ -209,6 +212,13 @@ def _is_change(change: Any) -> bool:
 def _is_bare(folder: Path) -> bool:
     """Whether there is a folder, but none of its files, as in a fresh clone."""
     return folder.is_dir() and not any(path.is_file() for path in folder.rglob("[!.]*"))
+
+
+def _project_at(commit: str) -> Repo:
+    """The project at a commit. By a commit alone, DVC opens the top of the git repository, which may be above it."""
+    scm = SCM(".")
+    folder = Path("/", git("rev-parse", "--show-prefix"))
+    return Repo(folder.as_posix(), fs=GitFileSystem(scm=scm, rev=commit), scm=scm, uninitialized=True)
 
 
 def commit_of(base: str) -> str:

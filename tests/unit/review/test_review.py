@@ -767,6 +767,19 @@ def test_the_base_is_where_the_branch_left_the_default_branch(repository: Reposi
     assert tip != left
 
 
+def test_the_project_may_be_in_a_folder_of_its_repository(repository: Repository) -> None:
+    """DVC finds what git has and what its own cache has, of the base as of the working tree."""
+    Path(".git").rename("../.git")
+    repository.set("finetune.seeds", [1, 2, 3])
+    _predict(20, 40, 60)
+    repository.commit()
+    _predict(16, 36, 56)
+    repository.write(_metrics(full=0.82))
+    said, found = _found()
+    assert said == f"better: reviews accuracy (full) +2.0 points{BETTER}"
+    assert [change.why for change in found.changes] == ["95% interval +0.9 to +3.1 points, of the same seeds, paired"]
+
+
 def test_a_shallow_clone_has_the_default_branch_as_it_is(repository: Repository, tmp_path: Path, monkeypatch) -> None:
     repository.commit()
     repository.git("switch", "-qc", "change")
