@@ -43,6 +43,20 @@ def test_a_model_is_refused_for_what_its_flag_says(monkeypatch: pytest.MonkeyPat
     assert publish._doubts(flagged) == {"unlearned": f"news full 1 is flagged: {line}"}
 
 
+def test_only_the_project_s_own_files_have_to_be_committed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The project may be in a folder of its git repository, beside others."""
+    subprocess.run(["git", "init", "-q"], check=True)
+    for name in ("project", "other"):
+        (here / name).mkdir()
+    monkeypatch.chdir(here / "project")
+    monkeypatch.setattr(publish, "_stale_stages", lambda _: [])
+    sound: Any = SimpleNamespace(learned_nothing={})
+    (here / "other/new").touch()
+    assert publish._doubts(sound) == {}
+    Path("new").touch()
+    assert publish._doubts(sound)["dirty"].startswith("not committed: ")
+
+
 @pytest.mark.parametrize(("is_tested", "split"), [(True, "test"), (False, "validation")])
 def test_the_figures_beside_a_card_name_their_split_and_flags(here: Path, is_tested: bool, split: str) -> None:
     trial = SeedDetails(epoch=2, figures={"accuracy": 0.875}, intervals={}, before={})
