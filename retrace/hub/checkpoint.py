@@ -18,7 +18,7 @@ from retrace.core.weights import FILE as WEIGHTS
 from retrace.core.weights import INDEX, require_whole, weight_files
 from retrace.hub.pins import InitialCheckpoint, Pin, PinnedFolder
 from retrace.hub.repository import fetch, is_text, listing
-from retrace.models.settings import FAMILIES
+from retrace.models.settings import FAMILIES, constants_of
 from retrace.tokens.tokenizer import CONFIGS, TOKENIZER_FILES, Vocabulary, load_tokenizer
 
 CONFIG, TOKENIZER = "config.json", TOKENIZER_FILES[0]
@@ -68,9 +68,14 @@ def draw_weights(folder: Path, seed: int) -> None:
 
 
 def set_padding(folder: Path) -> None:
-    """Add the tokenizer's padding token to a config without one; classifiers need it."""
+    """Write the tokenizer's padding token into a config without one, and into that of a causal model.
+
+    A causal classifier reads the last token that is not the config's padding, so another one there, such as the 0 of
+    early Llamas whose tokenizer has no padding token, would make it read the padding. RoBERTa counts positions from it.
+    """
     config = read_object(folder / CONFIG)
-    if config.get("pad_token_id") is None:
+    is_causal = constants_of(config["model_type"])["OBJECTIVE"] == "causal"
+    if is_causal or config.get("pad_token_id") is None:
         padding = Vocabulary.of(load_tokenizer(folder)).pad
         write_json(folder / CONFIG, {**config, "pad_token_id": padding})
 
@@ -103,6 +108,9 @@ def _check_sizes(path: Path) -> None:
     config = read_config(path.parent)
     if hasattr(config, "quantization_config"):
         raise InputError(f"{path}: quantization_config is not allowed; weights are read as they were trained")
+    positions = str(getattr(config, "position_embedding_type", "absolute"))
+    if positions.startswith("relative"):  # transformers 5 has none, and would leave their weights out in silence
+        raise InputError(f"{path}: position_embedding_type: {positions} is not allowed; expected absolute")
     try:
         with torch.device("meta"):
             # A config may name an attention to fetch from the hub; this one overrides it.

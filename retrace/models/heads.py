@@ -74,7 +74,7 @@ def make_model(
     head: Head, config: PreTrainedConfig, seed: int, attention: str, classes: Sequence[str] = ()
 ) -> PreTrainedModel:
     """A float32 model with random weights from `seed`; `classes` are the names of a classifier's classes."""
-    _name_classes(config, classes)
+    _set_classes(config, head, classes)
     torch.manual_seed(seed)
     model = _class(head, config).from_config(config, attn_implementation=attention, dtype=torch.float32)
     if head == "classifier":
@@ -93,7 +93,7 @@ def read_model(
     for name in weight_files(folder):
         require_file(folder / name)
     config = read_config(folder)
-    _name_classes(config, classes)
+    _set_classes(config, head, classes)
     torch.manual_seed(seed)
     model, report = _class(head, config).from_pretrained(
         folder,
@@ -210,10 +210,14 @@ def _load_family(name: str) -> ModuleType:
     return load_plugin(FAMILIES, name, ("OBJECTIVE", "ATTENTION", "OUTPUTS", "make_config"), "family")
 
 
-def _name_classes(config: PreTrainedConfig, classes: Sequence[str]) -> None:
+def _set_classes(config: PreTrainedConfig, head: Head, classes: Sequence[str]) -> None:
+    """Name a classifier's classes; spans have two, start and end, whatever classes a checkpoint was tuned on."""
     if classes:
         config.id2label = dict(enumerate(classes))  # also sets the number of classes
         config.label2id = {name: number for number, name in enumerate(classes)}
+        config.problem_type = None  # of a checkpoint's earlier task: transformers' pipeline might not take a softmax
+    elif head == "spans":
+        config.num_labels = 2
 
 
 def _draw_classifier(model: PreTrainedModel) -> None:

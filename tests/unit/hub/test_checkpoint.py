@@ -26,7 +26,7 @@ from retrace.hub.pins import InitialCheckpoint, Pin, PinnedFolder, folder_digest
 from retrace.hub.repository import hub_session, hub_token
 from retrace.models.heads import read_config
 from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
-from tests.hub.content.models import BERT, LLAMA, write_model
+from tests.hub.content.models import BERT, LLAMA, ROBERTA, write_model
 from tests.toy import ROOT
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -197,6 +197,22 @@ def test_a_config_without_padding_gets_the_tokenizers(tmp_path: Path) -> None:
     assert read_config(write_model(tmp_path, LLAMA)).pad_token_id is None
     set_padding(tmp_path)
     assert read_config(tmp_path).pad_token_id == Vocabulary.of(load_tokenizer(tmp_path)).pad
+
+
+@pytest.mark.parametrize(("kind", "is_the_tokenizers"), [(LLAMA, True), (ROBERTA, False)])
+def test_only_a_causal_model_gets_another_padding_than_its_configs(tmp_path: Path, kind, is_the_tokenizers) -> None:
+    """A causal classifier would read the padding; RoBERTa's positions are counted from its own."""
+    write_model(tmp_path, kind)
+    own = Vocabulary.of(load_tokenizer(tmp_path)).pad
+    _set_in_config(tmp_path, pad_token_id=own + 1)
+    set_padding(tmp_path)
+    assert read_config(tmp_path).pad_token_id == (own if is_the_tokenizers else own + 1)
+
+
+def test_relative_positions_that_would_be_left_out_are_refused(folder: Path) -> None:
+    _set_in_config(folder, position_embedding_type="relative_key")
+    with pytest.raises(InputError, match=r"position_embedding_type: relative_key is not allowed; expected absolute$"):
+        check_model(folder, "org/name", "bert", "family")
 
 
 def test_a_folder_beside_the_files_of_a_checkpoint_is_left_out(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from transformers import AutoModelForSequenceClassification
 
 from retrace.core.errors import InputError
 from retrace.core.weights import parameters_by_module
-from retrace.models.heads import read_model
+from retrace.models.heads import make_model, read_config, read_model
 from retrace.models.language_model import LanguageModel, PairModel, continue_model
 from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
 from tests.hub.content.models import BERT, LLAMA, ROBERTA, published_models, write_model
@@ -74,6 +74,26 @@ def test_classes_of_an_earlier_task_are_forgotten(tmp_path: Path) -> None:
     _continued(tmp_path).body.save_pretrained(tmp_path / "saved")
     spans = read_model("spans", tmp_path / "saved", 1, "eager").state_dict()
     assert spans["qa_outputs.weight"].shape[0] == 2
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+def test_spans_have_two_scores_whatever_classes_a_checkpoint_was_tuned_on(tmp_path: Path, classes: int) -> None:
+    write_model(tmp_path, ROBERTA)
+    AutoModelForSequenceClassification.from_pretrained(tmp_path, num_labels=classes).save_pretrained(tmp_path)
+    for model in (
+        read_model("spans", tmp_path, 1, "eager"),
+        make_model("spans", read_config(tmp_path), 1, "eager"),
+    ):
+        assert model.get_parameter("qa_outputs.weight").shape[0] == model.config.num_labels == 2
+
+
+@pytest.mark.parametrize("kind", ["regression", "multi_label_classification"])
+def test_the_kind_of_an_earlier_task_is_forgotten(tmp_path: Path, kind: str) -> None:
+    """By it transformers' pipeline would give two classes logits or sigmoids in place of a softmax."""
+    write_model(tmp_path, ROBERTA)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"problem_type": kind}))
+    assert read_model("classifier", tmp_path, 1, "eager", ["no", "yes"]).config.problem_type is None
 
 
 def test_a_published_classifier_of_other_classes_is_drawn_anew(tmp_path: Path) -> None:
