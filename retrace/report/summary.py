@@ -41,14 +41,20 @@ def verdict(
 ) -> list[str]:
     """What pretraining is worth, what training fewer weights costs, the perplexity, who does not beat the baselines.
 
-    `shares` are the percentages of weights that methods train. A rule that does not apply, for instance because a
-    method was not run, says nothing.
+    `shares` are the percentages of weights that methods train, of those that start from the same model. A rule that
+    does not apply, for instance because a method was not run, says nothing.
     """
     worth, cheap, baselines = _worth(tasks), _cheap(tasks, shares), _baselines(tasks)
     said = [worth, cheap, _perplexity(perplexity), baselines]
     if any((worth, cheap, baselines)) and most_seeds(tasks) == 1:
         said.append("With one seed, these differences are between trained models and say nothing about the methods.")
     return [sentence for sentence in said if sentence]
+
+
+def from_the_model_of_full(shares: Mapping[str, float], methods: Mapping[str, Any]) -> dict[str, float]:
+    """The shares of those methods that start from the checkpoint that full fine-tuning starts from."""
+    start = {name: (settings or {}).get("checkpoint") for name, settings in methods.items()}
+    return {name: share for name, share in shares.items() if start.get(name) == start.get(FULL)}
 
 
 def _worth(tasks: Sequence[TaskResults]) -> str:

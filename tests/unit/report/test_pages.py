@@ -591,6 +591,12 @@ def test_the_better_of_the_cheap_methods_stands_against_full_fine_tuning() -> No
     assert not any("trains" in sentence for sentence in _said(whole, full=100.0, scratch=100.0))
 
 
+def test_a_method_of_another_model_is_not_set_against_full_fine_tuning() -> None:
+    methods = {"full": {}, "lora": None, "bert-lora": {"method": "lora", "checkpoint": "bert"}}
+    shares = {"full": 100.0, "lora": 9.0, "bert-lora": 0.3}
+    assert summary.from_the_model_of_full(shares, methods) == {"full": 100.0, "lora": 9.0}
+
+
 def test_a_correlation_counts_as_much_as_a_share_of_100() -> None:
     """The adapter gains half a point on reviews, and on the other task nearly all is lost."""
     reviews, cola = {"full": 0.8, "lora": 0.79, "adapter": 0.805}, {"full": 0.9, "lora": 0.88, "adapter": 0.2}
