@@ -84,7 +84,8 @@ $(BIN)/python:
 
 # The locks have the SHA-256 of every package but torch, whose build depends on the machine: a second call adds that.
 $(BIN)/.run: requirements.txt requirements.lock pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip==26.3 # Python 3.11's takes half as long again
+	sed -n '/^pip==/,/[^\\]$$/p' requirements.lock | $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--require-hashes --no-deps -r /dev/stdin # first, as Python 3.11's takes half as long again for the others
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
