@@ -283,14 +283,11 @@ def _check_fine_tuning(settings: Mapping[str, Any], tasks: Mapping[str, str]) ->
 
 
 def _check_stage_names(grid: Grid) -> None:
-    """Raise InputError if DVC would give two cells the same stage: of those it keeps the last, and says nothing.
-
-    A stage of the matrix is called task-method-seed, and names may contain hyphens.
-    """
+    """Raise InputError if DVC would give two cells the same stage: of those it keeps the last, and says nothing."""
     for key, listed in (("tasks", grid.tasks), ("questions", grid.questions if grid.squad_methods else ())):
         cells: dict[str, Cell] = {}
         for cell in (cell for task in listed for cell in grid.cells_of(task)):
-            other = cells.setdefault("-".join(cell.path.parts), cell)
+            other = cells.setdefault(cell.stage, cell)
             if other != cell:
                 both = f"{other.method} on {other.task} and {cell.method} on {cell.task}"
                 raise InputError(f"{PARAMS}: finetune.{key}: {cell.task!r} is not allowed; {both} would be one stage")

@@ -22,22 +22,13 @@ GRACE = "180"  # seconds that the processes have to save after a signal; torchru
 def main() -> None:
     prepare_process()
     from accelerate.commands.launch import launch_command, launch_command_parser
-    from torch.distributed.elastic.multiprocessing import api
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
     arguments = launch_command_parser().parse_args()
     arguments.signals_to_handle = SIGNALS
     os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", GRACE)
-    raise_signal = api._terminate_process_handler
-
-    def raise_once(number: int, frame: FrameType | None) -> None:
-        """Handle the first signal; any further one would end torchrun before its processes have saved."""
-        for name in SIGNALS.split(","):
-            signal.signal(signal.Signals[name], signal.SIG_IGN)
-        raise_signal(number, frame)
-
-    api._terminate_process_handler = raise_once
+    _ignore_further_signals()
     if arguments.config_file and not (file := Path(arguments.config_file)).is_file():
         raise InputError(f"{file}: no such file; RETRACE_LAUNCH names one of launch/, such as gpus")
     try:
@@ -51,6 +42,20 @@ def main() -> None:
         sys.exit(_code(error.returncode))
     except SignalException:
         sys.exit(INTERRUPTED)
+
+
+def _ignore_further_signals() -> None:
+    """Let torchrun handle the first signal only: any further one would end it before its processes have saved."""
+    from torch.distributed.elastic.multiprocessing import api
+
+    raise_signal = api._terminate_process_handler
+
+    def raise_once(number: int, frame: FrameType | None) -> None:
+        for name in SIGNALS.split(","):
+            signal.signal(signal.Signals[name], signal.SIG_IGN)
+        raise_signal(number, frame)
+
+    api._terminate_process_handler = raise_once
 
 
 def _code(code: int) -> int:

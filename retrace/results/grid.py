@@ -37,6 +37,11 @@ class Cell:
         """Its name for readers: sst2 full 1."""
         return " ".join(self.path.parts)
 
+    @property
+    def stage(self) -> str:
+        """Its name in DVC's matrix, after the @: sst2-full-1; names may contain hyphens, so two cells may share one."""
+        return "-".join(self.path.parts)
+
 
 class Grid(Section):
     """Every method with every seed, on every task."""

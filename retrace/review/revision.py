@@ -147,7 +147,7 @@ class Revision:
     def _cells(self) -> set[str]:
         """The cells by the names of their stages; none if the settings are wrong."""
         with suppress(InputError):
-            return {"-".join(cell.path.parts) for cell in Grid.read(self.params).cells}
+            return {cell.stage for cell in Grid.read(self.params).cells}
         return set()
 
     @cached_property
