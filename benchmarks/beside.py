@@ -1,4 +1,4 @@
-"""What benchmarks share: options and results; against transformers' `Trainer` the sides, in turn, each in a process."""
+"""What benchmarks share: options, results and, against transformers' `Trainer`, running each side in a process."""
 
 import argparse
 import json
@@ -26,7 +26,7 @@ def plain_parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def make_parser(description: str | None) -> argparse.ArgumentParser:
-    """The options that every benchmark beside the `Trainer` has."""
+    """The options of every benchmark against the `Trainer`."""
     parser = plain_parser(description)
     parser.add_argument("--project", type=Path, default=ROOT, help="a clone in which `dvc repro` has run")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
@@ -37,7 +37,7 @@ def make_parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def run_side(sides: Mapping[str, Side], arguments: argparse.Namespace) -> bool:
-    """Whether this process is one side; if so its figures are printed as json."""
+    """Whether this process is one side; if so, prints its figures as json."""
     os.chdir(arguments.project)
     if arguments.side:
         print(json.dumps(sides[arguments.side](arguments)))
@@ -45,7 +45,7 @@ def run_side(sides: Mapping[str, Side], arguments: argparse.Namespace) -> bool:
 
 
 def in_process(side: str, **options: object) -> dict[str, float]:
-    """The figures of one side, in a new process with the same command line and `options` besides."""
+    """The figures of one side, from a new process with the same command line plus `options`."""
     said = [text for name, value in options.items() if value is not None for text in (f"--{name}", str(value))]
     command = [sys.executable, *sys.argv, "--project", ".", "--side", side, *said]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
@@ -86,7 +86,7 @@ def seconds_in_turn(
 
 
 def write_result(name: str, result: Mapping[str, Any]) -> None:
-    """Print the figures and keep them beside the benchmark."""
+    """Print the figures and save them next to the benchmark."""
     text = json.dumps({"cores": len(os.sched_getaffinity(0)), **result}, indent=2)
     (ROOT / "benchmarks" / f"{name}.json").write_text(text + "\n")
     print(text)
@@ -103,9 +103,9 @@ def train_there(
     model: Any, examples: Sequence[Mapping[str, Any]], collator: Any, batch_size: int, seed: int, lr: float,
     seconds: float | None = None,
 ) -> tuple[float, int]:  # fmt: skip
-    """Train by `Trainer` with its other defaults: seconds taken, and the examples' tokens without padding.
+    """Train with `Trainer` and its other defaults: seconds taken, and the examples' tokens without padding.
 
-    One epoch, or until `seconds` are over, in which the rate then falls to 0 as it would by steps.
+    Trains for one epoch, or for `seconds`, over which the rate then falls to 0 as it would over steps.
     """
     from torch.optim.lr_scheduler import LambdaLR
     from transformers import Trainer, TrainerCallback, TrainingArguments

@@ -1,13 +1,13 @@
-"""What chance does to figures, comparisons and flags, on made-up models whose truth is known.
+"""How figures, comparisons and flags fare under chance, on simulated models whose true scores are known.
 
-How often one of two equal methods is called better, by seeds and by how far these lie apart. How often the 95%
-interval of a mean over seeds contains what the method would have over all seeds and examples; and, from one seed, for
-figures of a class with few examples, and perplexities of few documents. How often a model that has learned is flagged
-as one that has not, over a hundred tasks of both kinds, beside models that have not.
+Measured: how often one of two equal methods is called better, by the number of seeds and their spread; how often the
+95% interval of a mean over seeds contains the method's mean over all seeds and examples, and, with one seed, the same
+for figures of a class with few examples and for perplexities of few documents; how often a model that has learned is
+flagged as one that has not, over a hundred tasks of both kinds, and how often a model that has not.
 
 Last result: at most 3.9% of two equal methods called better with 2, 3 or 5 seeds, none with one; intervals of means
-over seeds contain the truth in 94% of the trials or more, those of few examples in 93% or more, but for the area under
-the ROC curve (87%); none of 100 sound models flagged, 25 of 25 that learned nothing (chance.json).
+over seeds contain the truth in 94% of the trials or more, those from few examples in 93% or more, except for the area
+under the ROC curve (87%); flagged were none of 100 sound models and 25 of 25 that learned nothing (chance.json).
 
     python benchmarks/chance.py
 """
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def false_positives(trials: int) -> dict[str, dict[str, float]]:
-    """Seeds → their standard deviation → the share of pairs in which a method is named; of one seed none may be."""
+    """Seeds → their standard deviation → the share of pairs in which a method is called better; 0 for one seed."""
     generator = np.random.default_rng(1)
     weights = np.concatenate(list(resamples(EXAMPLES, 400, seed=0))) / EXAMPLES
     found = {}
@@ -82,9 +82,9 @@ def false_positives(trials: int) -> dict[str, dict[str, float]]:
 
 
 def coverage(trials: int) -> dict[str, dict[str, dict[str, float]]]:
-    """Figure and examples → seeds → their standard deviation → the share of intervals that hold the truth.
+    """Figure and examples → seeds → their standard deviation → the share of intervals that contain the truth.
 
-    Of accuracy, and of a score that answers may have half of, whose interval is the bootstrap's.
+    For accuracy, and for a score of which an answer may get half, whose interval is the bootstrap's.
     """
     weights = np.concatenate(list(resamples(EXAMPLES, 400, seed=0))) / EXAMPLES
     kinds: dict[str, tuple[int, np.ndarray | None]] = {
@@ -107,9 +107,9 @@ def coverage(trials: int) -> dict[str, dict[str, dict[str, float]]]:
 
 
 def coverage_of_few(trials: int) -> dict[str, dict[str, float]]:
-    """Figure → examples of the positive class, or documents → the share of intervals that hold the truth, of one seed.
+    """Figure → examples of the positive class, or documents → the share of one-seed intervals that contain the truth.
 
-    And how often a perplexity equal to the unigram model's is said to be lower, which 2.5% would be by chance.
+    Also how often a perplexity equal to the unigram model's is called lower; by chance that would be 2.5%.
     """
     generator, found = np.random.default_rng(1), dict[str, dict[str, float]]()
     for few in FEW:
@@ -129,7 +129,7 @@ def coverage_of_few(trials: int) -> dict[str, dict[str, float]]:
 
 
 def _true_figures(share: float) -> dict[str, float]:
-    """The figures over all examples of a model that finds `RECALL` of the positive ones and errs on no other."""
+    """The figures over all examples of a model that finds `RECALL` of the positive ones and makes no other error."""
     missed, others = share * (1 - RECALL), 1 - share
     matthews = RECALL * share * others / math.sqrt(RECALL * share * share * others * (others + missed))
     area = NormalDist().cdf(SHIFT / math.sqrt(2))
@@ -137,7 +137,7 @@ def _true_figures(share: float) -> dict[str, float]:
 
 
 def _of_rare(generator: np.random.Generator, few: int) -> Classified:
-    """Decisions on 500 texts, and probabilities, which are drawn apart from them."""
+    """Decisions on 500 texts, and probabilities, which are drawn independently of them."""
     labels = np.arange(500) < few
     predicted = labels & (generator.random(500) < RECALL)
     positive = expit(generator.normal(SHIFT * labels, 1))
@@ -146,7 +146,7 @@ def _of_rare(generator: np.random.Generator, few: int) -> Classified:
 
 
 def _losses(generator: np.random.Generator, documents: int) -> tuple[Losses, Sizes]:
-    """Documents of 200 to 2,000 tokens, of 3 nats a token, more or less."""
+    """Documents of 200 to 2,000 tokens, at about 3 nats per token."""
     tokens = generator.integers(200, 2000, documents).astype(float)
     sums = generator.normal(3, 0.3, documents) * tokens
     return Losses(float(sums.sum() / tokens.sum()), sums, tokens), Sizes(tokens, tokens, tokens)
@@ -197,7 +197,7 @@ def names_a_method(generator: np.random.Generator, weights: np.ndarray, seeds: i
 def holds_the_truth(
     generator: np.random.Generator, examples: int, weights: np.ndarray | None, seeds: int, spread: float
 ) -> bool:
-    """Whether the interval of a mean over seeds holds the mean over all; of a share where there are no weights."""
+    """Whether the interval of a mean over seeds contains the mean over all; for a share if there are no weights."""
     models = _right(generator, examples, seeds, spread)
     rights = [next(models) for _ in range(seeds)]
     if weights is None:
@@ -213,7 +213,7 @@ def holds_the_truth(
 
 
 def _classified(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scoring, list[MethodRun]]:
-    """Texts in two to six classes, of which a few words tell a little."""
+    """Texts in two to six classes, which a few words hint at."""
     classes, size = int(generator.integers(2, 7)), int(generator.choice(SIZES))
     train, dev = (_texts(generator, classes, count) for count in (300, size))
     task = ClassificationTask([f"class {number}" for number in range(classes)], train, dev)

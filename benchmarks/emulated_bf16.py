@@ -1,7 +1,7 @@
 """Run a stage in bf16 on a CPU without bf16 instructions, at nearly the speed of float32.
 
 Matrix products of bf16 numbers are computed and summed in float32 and rounded to bf16 once, as AMX and AVX-512 BF16
-compute them but for the order of the sums. torch's own kernels take many times as long on such a CPU.
+compute them except for the order of the sums. torch's own kernels take many times as long on such a CPU.
 
     python benchmarks/emulated_bf16.py -m stages.pretrain
     RETRACE_RUN="python benchmarks/emulated_bf16.py" dvc exp run -S precision=bf16
@@ -20,7 +20,7 @@ PRODUCTS = ("mm", "addmm", "bmm", "baddbmm")
 
 
 def emulate_bf16() -> Library:
-    """Replace torch's matrix products of bf16 tensors on the CPU for as long as the result is kept."""
+    """Replace torch's matrix products of bf16 tensors on the CPU while the result is kept alive."""
     library = Library("aten", "IMPL", "CPU")
     for name in PRODUCTS:
         product = getattr(torch.ops.aten, name).default

@@ -1,14 +1,14 @@
-"""What an update dispatches and waits for, for every family and head: counted, so that no GPU is needed.
+"""What an update dispatches and waits for, for every family and head; counted rather than timed, so it needs no GPU.
 
-Models have the layers of published ones and tiny widths, products in bf16 and the attention of GPUs (sdpa). Counted in
-the second update: waits (how often the host waits for the device's numbers), kernels (operations dispatched that are no
-views, of Muon too), casts among them, and forward passes of the body. Beside them what a checkpoint of the run takes,
-and the time to draw and collate a batch. Below, the time to draw a batch of BERT-base's size, 16 blocks of 512 tokens
-of 30,522; a GPU computes meanwhile.
+Models have as many layers as published ones but tiny widths, matrix products in bf16 and the attention used on GPUs
+(sdpa). Counted in the second update: waits (how often the host waits for values from the device), kernels (dispatched
+operations other than views, including Muon's), casts among them, and forward passes of the body. Also given are the
+size of the run's checkpoint and the time to draw and collate a batch, and, separately, the time to draw a batch of
+BERT-base's size, 16 blocks of 512 tokens from a vocabulary of 30,522, which a GPU's computation would hide.
 
 Last result: one wait for all families and heads; 0.53 to 0.78 ms to draw 16 × 512 masked tokens (engine.json).
 
-    python benchmarks/engine.py        # a minute; writes engine.json beside it
+    python benchmarks/engine.py        # a minute; writes engine.json
 """
 
 import os

@@ -1,13 +1,13 @@
-"""Retrace's fine-tuning beside transformers' `Trainer`: examples a second, and the accuracy after an epoch.
+"""Retrace's fine-tuning compared with transformers' `Trainer`: examples per second, and accuracy after one epoch.
 
 Both start from the project's pretrained model. `Trainer` is used as the `run_glue` and `run_qa` examples use it:
-batches of 32 sentences padded to the longest, or of 12 windows padded to the most tokens, AdamW, float32; on
-sentences once at the examples' learning rate and once at the best of a few. On questions only the speed is
-compared, since a model learns nothing there in so short a time: on the same windows, and on those of `run_qa`, which
-trains on every window of a passage, where the preset `real` has one of 128 tokens a question.
+batches of 32 sentences padded to the longest, or of 12 windows padded to the most tokens, AdamW, float32; on sentences
+once at the examples' learning rate and once at the best of a few. On questions only speed is compared, since a model
+learns nothing there in so short a time: on the same windows, and on those of `run_qa`, which trains on every window of
+a passage, whereas the preset `real` has one window of 128 tokens per question.
 
-Last result: 863 sentences a second beside 241, accuracy 0.805 beside 0.800 at the Trainer's best rate; 107 windows a
-second beside 80 of the same, 107 questions a second beside 30, on two cores (fine_tuning.json).
+Last result, Retrace and Trainer: 863 and 241 sentences per second, accuracy 0.805 and 0.800 at the Trainer's best rate;
+107 and 80 windows per second on the same windows, 107 and 30 questions per second, on two cores (fine_tuning.json).
 
     python benchmarks/fine_tuning.py --project FOLDER   # a clone with SST-2 and SQuAD, after `dvc repro pretrain`
 """
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def ratio(found: dict[str, Any]) -> dict[str, float]:
-    """How many times as fast as the Trainer on the same examples; in questions a second, on those of `run_qa`."""
+    """How many times as fast as the Trainer on the same examples; in questions per second, on those of `run_qa`."""
     here, same = (found[name]["examples_a_second"]["median"] for name in ("retrace", "trainer"))
     ratios = {"times_as_fast": round(here / same, 2)}
     if "trainer, whole passages" in found:
@@ -169,7 +169,7 @@ def reading(arguments: argparse.Namespace, **changed: object) -> tuple[Any, Any,
 
 
 def limited(task: str, examples: int) -> Any:
-    """The project's settings of fine-tuning, for one epoch of so many examples, without R-Drop: Trainer has none."""
+    """The project's fine-tuning settings, for one epoch of this many examples, without R-Drop, which Trainer lacks."""
     from retrace.core.settings import build, read_params
     from retrace.finetuning.settings import FineTuneSettings
     from retrace.tasks.question_answering.settings import AnswerSettings
@@ -196,7 +196,7 @@ def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> 
 
 
 def accuracy(task: Any, model: Any, device: Any) -> float:
-    """The share of held-out sentences that are classified rightly."""
+    """The share of held-out sentences that are classified correctly."""
     from retrace.finetuning.task import predict
 
     examples: Sequence[Any] = task.examples("dev")

@@ -1,14 +1,14 @@
-"""A few updates of three studies' exact architectures, on random weights: their time, and memory beside the plan.
+"""A few updates of three studies' exact architectures with random weights: their time, and memory against the plan.
 
-Each cell is a process of its own, on the GPU where there is one. On a processor, memory is what the process holds more
-than before, freed memory that it keeps included, and `--share 16` takes a sixteenth of each batch. `hours` is what the
-study's examples and epochs take at that speed if every example is as long as the longest: an upper bound, above all
-for a frozen body, which reads every batch here and every example once in a study. LoRA and adapters have their default
-settings; the study's LoRA has rank 32 on two matrices of a layer instead of 16 on four. The variables of
-docs/hardware.md, such as RETRACE_COMPILE, count as in training.
+Each cell runs in its own process, on the GPU if there is one. On a CPU, memory is how much more the process holds than
+before, including freed memory that it keeps, and `--share 16` takes a sixteenth of each batch. `hours` is the time for
+the study's examples and epochs at that speed if every example were as long as the longest: an upper bound, especially
+for a frozen body, which reads every batch here but each example only once in a study. LoRA and adapters have their
+default settings; the study's LoRA has rank 32 on two matrices of a layer instead of 16 on four. The variables of
+docs/hardware.md, such as RETRACE_COMPILE, apply as in training.
 
-Last result: the planned memory and the measured are beside each other in full_size.json, on two cores, of a version
-whose batches were all the same and which timed the updates after the first.
+Last result: full_size.json has planned and measured memory on two cores, from a version whose batches were all the same
+and which timed the updates after the first.
 
     python benchmarks/full_size.py --share 16      # two cores; writes full_size.json
     python benchmarks/full_size.py --updates 50    # a GPU; writes full_size_gpu.json
@@ -47,7 +47,7 @@ OPTIMISER = OptimizerSettings(kind="adamw")
 
 @dataclass(frozen=True)
 class Cell:
-    """What a study trains: a language model where there are no examples, else a classifier."""
+    """What a study trains: a language model if there are no examples, else a classifier."""
 
     model: str  # a preset
     method: str
@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def measure(cell: Cell, share: int, updates: int) -> dict[str, Any]:
-    """Train, and say what it took beside what was planned."""
+    """Train, and report the time and memory it took, and what was planned."""
     device = open_device(0, "auto")
     batch = max(1, cell.batch // share)
     asked = batch * int(MASKED * cell.length)
@@ -122,7 +122,7 @@ def measure(cell: Cell, share: int, updates: int) -> dict[str, Any]:
 
 
 def timed(cell: Cell, load: Load, device: Device, updates: int) -> tuple[float, int]:
-    """The seconds and the tokens of so many updates; the host reads each update's loss, so none is still running."""
+    """The seconds and tokens of this many updates; the host reads each update's loss, so none is still running."""
     config = find_model(cell.model).config
     if config.pad_token_id is None:
         config.pad_token_id = 0  # without which there is no classifier

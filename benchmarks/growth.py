@@ -1,7 +1,7 @@
-"""The memory of tokenising and pretraining as the text grows: it must not.
+"""The memory of tokenising and pretraining as the text grows; it must stay the same.
 
-The project's text, repeated until it has so many megabytes, goes through both stages, each in a process of its own;
-pretraining makes a few updates. The most memory that each held is set side by side.
+The project's text, repeated up to a given number of megabytes, goes through both stages, each in its own process;
+pretraining makes a few updates. The peak memory of each is recorded.
 
 Last result: 10 MB and 300 MB of WikiText-2: tokenizing 383 and 408 MiB, most of it for the SST-2 and SQuAD that the
 tokenizer is trained on too, pretraining 736 and 780 MiB (growth.json).
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def grown(source: Path, megabytes: int) -> dict[str, dict[str, float]]:
-    """Memory and time of each stage on so much text."""
+    """Memory and time of each stage on this much text."""
     with tempfile.TemporaryDirectory() as folder:
         project = Project(Path(folder))
         for name in COPIED:
@@ -56,7 +56,7 @@ def grown(source: Path, megabytes: int) -> dict[str, dict[str, float]]:
 
 
 def measured(project: Project, stage: str) -> dict[str, float]:
-    """The most memory that a stage held, and its seconds."""
+    """The peak memory of a stage, and its seconds."""
     began = time.monotonic()
     os.chdir(project.folder)
     process = os.spawnve(

@@ -1,9 +1,9 @@
-"""How long `data: hub` takes beside `data: files` on the same data, where it was fetched before.
+"""How long `data: hub` takes compared with `data: files` on the same data, once it has been fetched.
 
 The project's data/params.yaml names the files. A hub on loopback serves the same data, as parquet; both stages are run
 once and then in turn, seven times.
 
-Last result: 11.4 s beside 9.6 s, WikiText-2, SST-2 and SQuAD v1.1 (hub.json).
+Last result: 11.4 s against 9.6 s, WikiText-2, SST-2 and SQuAD v1.1 (hub.json).
 
     python benchmarks/hub.py --project FOLDER
 """

@@ -1,11 +1,12 @@
-"""The memory that `retrace memory` says tuning takes, beside what a process really held.
+"""The memory that `retrace memory` estimates for tuning, compared with what a process actually held.
 
-Each cell is a process of its own that makes a model, tunes it for a few updates by the project's own loop and says how
-much more it held at its peak than before. Held twice: with memory handed back to the system when it is freed, which
-is what tensors take, and kept as Retrace keeps it for speed, gaps included. Before anything is counted, a tiny model is
-tuned, so that the libraries are in memory. The sizes are such that tensors outweigh everything else.
+Each cell runs in its own process, which makes a model, tunes it for a few updates with the project's own loop and
+reports how much more memory it held at its peak than before. It is measured twice: with freed memory returned to the
+system, which shows what tensors take, and with freed memory kept for speed, as Retrace does, fragmentation included. A
+tiny model is tuned first, so that the libraries are already in memory. The models are large enough that tensors
+outweigh everything else.
 
-Last, two processes share a model (FSDP), and what each held is set beside what `retrace plan --sharded` says.
+Finally, two processes share a model (FSDP), and what each held is compared with what `retrace plan --sharded` says.
 
 Last result: within 1.0% of what tensors held; two processes that share a model, 0.6% (memory.json).
 
@@ -59,7 +60,7 @@ class Sentences:
             yield torch.randint(5, 1000, (self.load.batch, self.load.length), generator=drawn)
 
     def sizes(self, batch: Tensor) -> tuple[int, int]:
-        """A target an example, and all tokens."""
+        """One target per example, and all tokens."""
         return len(batch), batch.numel()
 
     def part(self, batch: Tensor, rows: slice, device: Device) -> Tensor:
@@ -89,7 +90,7 @@ def main() -> None:
 
 
 def compare(family: str, method: str, tensors: float, process: float) -> dict[str, float]:
-    """MiB planned beside those held, and how far the plan is off."""
+    """MiB planned and held, and how far off the plan is."""
     return {**beside(needed(family, method).peak, tensors), "held_with_freed_memory_kept": round(process)}
 
 
@@ -109,7 +110,7 @@ def needed(family: str, method: str) -> Needs:
 
 
 def beside(planned: float, held: float) -> dict[str, float]:
-    """Bytes planned and MiB held, and how far the plan is off."""
+    """Bytes planned and MiB held, and how far off the plan is."""
     planned /= 2**20
     return {
         "planned": round(planned),
@@ -119,7 +120,7 @@ def beside(planned: float, held: float) -> dict[str, float]:
 
 
 def held(family: str, method: str, returned: bool) -> float:
-    """MiB that this process holds more at its peak than before its model was made."""
+    """How many MiB more this process holds at its peak than before its model was made."""
     device = open_device(0, "fp32")
     if returned:
         libc = ctypes.CDLL(None)

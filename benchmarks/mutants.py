@@ -1,19 +1,20 @@
-"""How many small changes of the code its own unit tests notice.
+"""How many small changes to the code its own unit tests catch.
 
-cosmic-ray makes the changes: another comparison, operator, number or condition, a loop that runs no time, a decorator
-left out. Of each file so many places are drawn, and of each place one change. An operator becomes another of its kind;
-annotations, `frozen` and `strict`, which only find mistakes, and caches of functions, which only save time, are left
-as they are. The tests that mutants.yaml names for the file run on a copy of the project with the change, until one
+cosmic-ray makes the changes: another comparison, operator, number or condition, a loop that never runs, a removed
+decorator. A number of places is drawn in each file, and one change at each place. An operator becomes another of its
+kind; annotations, `frozen` and `strict`, which only find mistakes, and caches of functions, which only save time, are
+left as they are. The tests that mutants.yaml names for the file run on a copy of the project with the change, until one
 fails, or five times as long as they otherwise take.
 
-cosmic-ray's own runner starts Python for each change, which takes five seconds before the first test. Here a process
-that has imported the libraries is forked.
+cosmic-ray's own runner starts Python for each change, which takes five seconds before the first test. Here, a process
+that has already imported the libraries is forked.
 
-mutants.yaml also lists changes that are without effect, and why. mutants.json has the counts, and the lines whose
-change went unnoticed. A place is drawn by the text of its line, so an edit elsewhere in the file leaves it drawn.
+mutants.yaml also lists changes that have no effect, and why. mutants.json has the counts, and the lines whose change
+went unnoticed. Places are drawn by the text of their lines, so an edit elsewhere in the file does not change which are
+drawn.
 
     python -m pip install cosmic-ray==8.7.0
-    python benchmarks/mutants.py [--each 20] [--seed 1] [--again] [FILE ...]   # others keep their result
+    python benchmarks/mutants.py [--each 20] [--seed 1] [--again] [FILE ...]   # other files keep their results
 """
 
 import ast
@@ -69,7 +70,7 @@ class Change:
 
     @property
     def now(self) -> str:
-        """What has become of the line; nothing if it was left out."""
+        """The line after the change; empty if it was removed."""
         lines = self.code.splitlines()
         return lines[self.line - 1].strip() if len(lines) == self.lines else ""
 
@@ -104,7 +105,7 @@ def drawn(path: str, each: int, seed: int) -> list[Change]:
 
 
 def possible(source: str) -> dict[Place, list[tuple[Operator, int]]]:
-    """What may be changed at each place: the operator, and which of its occurrences the place is."""
+    """The changes possible at each place: the operator, and which of its occurrences the place is."""
     nodes, found = list(ast_nodes(get_ast(source))), defaultdict[Place, list[tuple[Operator, int]]](list)
     for name in operators():
         operator = get_operator(name)()
@@ -114,7 +115,7 @@ def possible(source: str) -> dict[Place, list[tuple[Operator, int]]]:
 
 
 def safeguards(source: str) -> Iterator[Place]:
-    """Where that begins and ends which no figure depends on: annotations, `frozen`, `strict` of a zip, `lru_cache`."""
+    """Where code that no figure depends on begins and ends: annotations, `frozen`, `strict` of a zip, `lru_cache`."""
     for node in ast.walk(ast.parse(source)):
         found = [getattr(node, name, None) for name in ("annotation", "returns")]
         found += [node.value] if isinstance(node, ast.keyword) and node.arg in ("frozen", "strict") else []
@@ -193,7 +194,7 @@ def tried(
 def campaign(
     folder: Path, path: str, each: int, seed: int, settings: Mapping[str, Any], limit: float
 ) -> dict[str, Any]:
-    """The counts of a file, and what went unnoticed; its tests may take `limit` seconds."""
+    """A file's counts, and the changes that went unnoticed; its tests may take `limit` seconds."""
     tests, left_out = tests_of(path, settings), settings["left_out"]
     found: dict[str, Any] = {"seed": seed, "drawn": 0, "noticed": 0, "unnoticed": []}
     for change in drawn(path, each, seed):
@@ -207,7 +208,7 @@ def campaign(
 
 
 def again(folder: Path, path: str, last: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The last result of a file, after its tests ran on what went unnoticed then."""
+    """A file's last result, updated by running its tests on the changes that went unnoticed then."""
     left, tests = [], tests_of(path, settings)
     changes = {(change.was, change.now): change for change in drawn(path, last["drawn"], last["seed"])}
     for known in last["unnoticed"]:
@@ -221,7 +222,7 @@ def again(folder: Path, path: str, last: Mapping[str, Any], settings: Mapping[st
 
 
 def limit_of(folder: Path, tests: Sequence[str], left_out: Sequence[str]) -> float:
-    """The seconds after which tests that go on have noticed a change."""
+    """The seconds after which tests that are still running count as having noticed a change."""
     began = time.monotonic()
     if outcome(folder, tests, left_out, LONGEST) != "passed":
         raise SystemExit(f"tests fail without a change: {' '.join(tests)}")
@@ -229,7 +230,7 @@ def limit_of(folder: Path, tests: Sequence[str], left_out: Sequence[str]) -> flo
 
 
 def write_result(files: Mapping[str, dict[str, Any]], without_effect: Mapping[str, list[dict[str, str]]]) -> None:
-    """Write the counts of all files and of each, with the reason beside a change that is without effect."""
+    """Write the counts of all files and of each, with the reason why a change has no effect."""
     total = {"drawn": 0, "noticed": 0, "without_effect": 0}
     for path, found in files.items():
         reasons = {(change["was"], change["now"]): change["why"] for change in without_effect.get(path, [])}

@@ -1,9 +1,9 @@
-"""How long `dvc repro` takes when nothing is to be done, beside an empty pipeline of as many stages.
+"""How long `dvc repro` takes with nothing to do, compared with an empty pipeline of as many stages.
 
 Run in a project whose pipeline is up to date; both sides are run in turn, seven times, and their medians compared.
 
-Last result: 0.9 s, in three runs 1.4 to 1.5 times an empty pipeline of as many stages, and as many times its processor
-time. Of the 0.3 s more, DVC takes about half to read dvc.lock and half to hash the 164 dependencies and outputs.
+Last result: 0.9 s, in three runs 1.4 to 1.5 times as long as an empty pipeline of as many stages, in processor time
+too. Of the extra 0.3 s, DVC spends about half on reading dvc.lock and half on hashing the 164 dependencies and outputs.
 
     python benchmarks/noop.py
 """
@@ -36,13 +36,13 @@ def main() -> None:
 
 
 def processor_seconds() -> float:
-    """Of the processes started here that have ended."""
+    """Processor time of the processes started here that have ended."""
     used = os.times()
     return used.children_user + used.children_system
 
 
 def make_empty(folder: Path, stages: int) -> None:
-    """A pipeline of stages that each write one small file from the one before, run once."""
+    """A pipeline of stages, run once, each of which writes a small file from the one before."""
     lines = ["stages:"]
     for number in range(stages):
         lines += [f"  s{number}:", f"    cmd: echo {number} > {number}.txt", f"    outs: [{number}.txt]"]
@@ -53,7 +53,7 @@ def make_empty(folder: Path, stages: int) -> None:
 
 
 def repro(folder: Path) -> None:
-    """`dvc repro` with nothing to be done."""
+    """`dvc repro` with nothing to do."""
     done = subprocess.run(["dvc", "repro"], cwd=folder, capture_output=True, text=True, check=True)
     if "Running stage" in done.stdout:
         raise SystemExit(f"{folder}: the pipeline was not up to date")

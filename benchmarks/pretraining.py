@@ -1,12 +1,13 @@
-"""Retrace's pretraining beside transformers' `Trainer`: real tokens a second, and the loss that a time buys.
+"""Retrace's pretraining compared with transformers' `Trainer`: real tokens per second, and loss after equal time.
 
-Both train a model of the same size on the same text for the same seconds and with the same tokenizer. `Trainer`
+Both train a model of the same size on the same text for the same time and with the same tokenizer. `Trainer`
 is used as the `run_mlm` example with `--line_by_line` uses it: BERT, lines up to 512 tokens in batches of 8,
 padded to the longest, AdamW, float32; once at its default learning rate and once at the best of a few.
-Afterwards both answer for the same masked tokens of the validation text, once line by line and once in blocks.
+Afterwards both are evaluated on the same masked tokens of the validation text, once line by line and once in blocks.
 
-Last result: 12,998 real tokens a second beside 1,706; loss on blocks after 3 minutes 4.66 beside 6.96 at the
-Trainer's best rate, on two cores (pretraining.json, whose losses on lines are of lines that spelt `<unk>` out).
+Last result, Retrace and Trainer: 12,998 and 1,706 real tokens per second; loss on blocks after 3 minutes 4.66 and 6.96
+at the Trainer's best rate, on two cores (pretraining.json, whose losses on lines are from lines that spelt out
+`<unk>`).
 
     python benchmarks/pretraining.py --project FOLDER   # a clone with WikiText-2, after `dvc repro tokenize`
 """

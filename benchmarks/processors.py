@@ -1,8 +1,8 @@
-"""Does `retrace review` call the figures of another kind of processor "within noise" of the committed ones?
+"""Does `retrace review` call figures from another kind of processor "within noise" of the committed ones?
 
-The pipeline on the sample, trained from nothing in clones of the last commit, with libraries that are told of fewer
-instructions than the processor has, and in bf16 that is emulated. Each run's headline figures, and the review's line,
-are kept in processors.json.
+Runs the pipeline on the sample from scratch in clones of the last commit, with libraries limited to fewer instructions
+than the processor has, and with emulated bf16. processors.json keeps each run's headline figures and the review's
+verdict.
 
     python benchmarks/processors.py "fp32, SSE" "bf16, emulated"
 """
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def run(folder: Path, precision: str, variables: Mapping[str, str]) -> dict[str, object]:
-    """The headline figures of a run from nothing, what the review says of them, and the seconds that it took."""
+    """The headline figures of a run from scratch, the review's verdict on them, and the seconds it took."""
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
     project = Project(folder).with_variables(**variables, RETRACE_THREADS="2")
     project.set("precision", precision)

@@ -1,6 +1,6 @@
-"""What a checkpoint costs: its size, how long training waits for the copy, and how long writing takes beside it.
+"""What a checkpoint costs: its size, how long training waits for the copy, and how long writing takes meanwhile.
 
-Random weights of full-size shapes, after one update, five checkpoints each; medians.
+Models of full size with random weights, after one update; medians of five checkpoints each.
 
 Last result: a frozen Llama of 154 million weights 0.04 MiB, LoRA on it 13.1 MiB, all of BERT-base 1,671 MiB, for which
 training waits 1 ms, 8 ms and 0.1 s (saving.json).
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def cost(config: PretrainedConfig, method: str) -> dict[str, float]:
-    """Of a classifier that is fine-tuned by AdamW."""
+    """The checkpoints of a classifier that is fine-tuned with AdamW."""
     device, model = open_device(0), make_model("classifier", config, 0, "sdpa")
     read_method({}, method).tune(model, "classifier")
     optimizers = make_optimizers(model, OptimizerSettings(kind="adamw"), 1e-4)

@@ -1,8 +1,8 @@
-"""Does the sample say the same from every seed, in bf16 and fp32, in one process and in two?
+"""Does the sample give the same results from every seed, in bf16 and fp32, in one process and in two?
 
-Pretraining and both tasks from each seed, which draws weights, masks and order alike. The settings were chosen on the
-corpora of sample.seed 1 and 2; `--corpus 5` is another one, whose figures chose nothing. Results go to seeds.csv, each
-kind of processor in rows of its own. `--precisions emulated-bf16` is for a CPU without bf16 instructions.
+Runs pretraining and both tasks from each seed, which determines weights, masks and data order. The settings were chosen
+on the corpora of sample.seed 1 and 2; `--corpus 5` is another, on which nothing was chosen. Results go to seeds.csv,
+with separate rows for each kind of processor. `--precisions emulated-bf16` is for a CPU without bf16 instructions.
 
     python benchmarks/seeds.py
 """
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def run(prepared: Project, precision: str, processes: int, seed: int) -> list[dict[str, object]]:
-    """The figures of one seed: a row a method of a task, and the baselines'."""
+    """The figures of one seed: a row for each task and method, and the baselines'."""
     folder = prepared.folder.with_name(f"{precision}-{processes}-{seed}")
     shutil.copytree(prepared.folder, folder)
     project = Project(folder, prepared.variables, seconds=LIMIT)
@@ -76,7 +76,7 @@ def run(prepared: Project, precision: str, processes: int, seed: int) -> list[di
 
 
 def processor() -> str:
-    """The newest instructions for products of matrices that are used, which decide how bf16 is rounded."""
+    """The newest matrix instructions in use, which determine how bf16 is rounded."""
     instructions = {
         "AMX": torch.cpu._is_amx_tile_supported,
         "AVX-512 bf16": torch.cpu._is_avx512_bf16_supported,

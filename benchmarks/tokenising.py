@@ -1,4 +1,4 @@
-"""How fast text becomes a token stream on disk, beside the bare call of `tokenizers` on the same documents.
+"""How fast text becomes a token stream on disk, compared with a bare call to `tokenizers` on the same documents.
 
 Both sides run in turn, five times, on the same cores and with the project's own tokenizer.
 

@@ -1,8 +1,8 @@
-"""BERT-base's pretraining on a GPU beside transformers' `Trainer`: tokens a second on blocks of the same size.
+"""BERT-base's pretraining on a GPU compared with transformers' `Trainer`: tokens per second on blocks of the same size.
 
-Both have batches of 16 blocks of 512 tokens, masked as BERT's, and fused AdamW. `Trainer` once as it is (float32), and
-once with what is usually set on a GPU: bf16 and workers that make the batches. Retrace once compiled too. Every side is
-a process of its own; the first updates are not timed.
+Both use batches of 16 blocks of 512 tokens, masked as in BERT, and fused AdamW. `Trainer` runs once as it is (float32)
+and once with what is usually set on a GPU, bf16 and data-loading workers; Retrace also runs compiled. Each side runs in
+its own process; the first updates are not timed.
 
     python benchmarks/trainer_gpu.py        # a GPU, three minutes; writes trainer_gpu.json
 """
@@ -50,7 +50,7 @@ def retrace(arguments: argparse.Namespace, compiled: str = "false") -> dict[str,
 
 
 def trainer(arguments: argparse.Namespace, bf16: bool = False) -> dict[str, float]:
-    """The same model and batches by `Trainer`."""
+    """The same model and batches with `Trainer`."""
     from tokenizers import Tokenizer, models
     from transformers import (
         BertForMaskedLM,
