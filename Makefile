@@ -36,7 +36,7 @@ torture: $(BIN)/.dev ## Malformed input, kills, damage, full disks (as root), tw
 	python -m tests.campaigns.places
 	python -m tests.campaigns.soak
 
-mutants: $(BIN)/.dev ## How many small changes of the code do its tests notice? Hours; pip install cosmic-ray==8.7.0 first
+mutants: $(BIN)/.dev ## How many small changes to the code do its tests notice? Hours; pip install cosmic-ray==8.7.0 first
 	python benchmarks/mutants.py
 
 bench: $(BIN)/.dev ## Speed, memory and exactness, an hour or more; PROJECT names a clone with real data that was run
@@ -61,13 +61,13 @@ check: $(BIN)/.dev ## Format, lint, types, architecture, spelling
 	lint-imports --no-logo
 	codespell
 
-lock: ## Write requirements*.lock anew after a change of requirements*.txt; pip install uv first
+lock: ## Rewrite requirements*.lock after a change to requirements*.txt; pip install uv first
 	for name in requirements requirements-dev; do \
 		grep -v '^torch==\|^-r' $$name.txt | uv pip compile - --quiet --no-deps --generate-hashes --no-annotate \
 			--python-version 3.11 --custom-compile-command 'make lock' --output-file $$name.lock || exit; \
 	done
 
-format: $(BIN)/.dev ## Put the code in its format
+format: $(BIN)/.dev ## Format the code
 	ruff check --fix .
 	ruff format .
 

@@ -26,12 +26,12 @@ from retrace.report.runs import flat
 INTRODUCTION = f"""# Settings
 
 This page is what `retrace settings` prints. [{PARAMS}](../{PARAMS}) and [{DATA_PARAMS}](../{DATA_PARAMS}) hold the
-values in force; a key with a default may be left out there. `retrace check` validates both files without running
+current values; a key with a default may be left out there. `retrace check` validates both files without running
 anything.
 
 - `dvc repro` reruns what depends on a changed value; `dvc exp run -S lr=5e-4 -S {DATA_PARAMS}:sample.seed=2`
-  tries values without editing, `-S +pretrain.max_tokens=100000` one of a key that the file leaves out, and
-  `-S 'finetune.methods=[full,lora]'` a list.
+  tries values without editing, `-S +pretrain.max_tokens=100000` adds a key that the file leaves out, and
+  `-S 'finetune.methods=[full,lora]'` sets a list.
 - `retrace preset real` writes a file of [presets/](../presets) into {PARAMS}, after presets/sample.yaml. A preset is a
   YAML file with some of these keys; those of {DATA_PARAMS} go in a section of that name.
 - NAME in a key is a name of your own.

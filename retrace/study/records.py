@@ -283,7 +283,7 @@ def _runs_table(entries: Sequence[Entry], stood: Sequence[Mapping[str, Standing]
         (str(i), entry.commit[:7], entry.date, *(TableCell(entry.text(name), bold=best[name] == i) for name in FIGURES))
         for i, entry in enumerate(entries, 1)
     ]
-    return Table(header, rows or [("no run was made yet", *[NOTHING] * (len(header) - 1))])
+    return Table(header, rows or [("no run yet", *[NOTHING] * (len(header) - 1))])
 
 
 def _figures_table(entry: Entry, stood: Mapping[str, Standing]) -> Table:
