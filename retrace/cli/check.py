@@ -97,7 +97,7 @@ def check_project() -> dict[str, Any]:
 
 
 def require_ready() -> None:
-    """Raise InputError where `check_ready` does; a pipeline without settings needs none."""
+    """Raise InputError as `check_ready` does; nothing is checked where there is no params.yaml."""
     if PARAMS.is_file():
         check_ready()
 
@@ -283,7 +283,7 @@ def _check_fine_tuning(settings: Mapping[str, Any], tasks: Mapping[str, str]) ->
 
 
 def _check_stage_names(grid: Grid) -> None:
-    """Raise InputError if DVC would give two cells the same stage: of those it keeps the last, and says nothing."""
+    """Raise InputError if DVC would give two cells the same stage: it silently keeps only the last."""
     for key, listed in (("tasks", grid.tasks), ("questions", grid.questions if grid.squad_methods else ())):
         cells: dict[str, Cell] = {}
         for cell in (cell for task in listed for cell in grid.cells_of(task)):
@@ -296,7 +296,7 @@ def _check_stage_names(grid: Grid) -> None:
 def _check_models(settings: Mapping[str, Any], task: str, bases: Collection[str | None]) -> None:
     """Check a task's dropout and input lengths against the models that its methods start from.
 
-    How long an input of a checkpoint may be is only known once it is fetched.
+    A checkpoint's longest input is only known once it has been fetched.
     """
     rate, longest = settings[task].get("dropout"), settings["model"]["max_positions"]
     families = [] if rate is None else [_family_of(settings, checkpoint) for checkpoint in bases]

@@ -55,7 +55,7 @@ class Output(BaseModel):
 
 
 class Stage(BaseModel):
-    """A stage as DVC recorded it, as far as it is used here."""
+    """The parts of DVC's record of a stage that are used here."""
 
     outs: list[Output] = []
 
@@ -163,7 +163,7 @@ def _locks() -> Iterator[Finding]:
 
 
 def _leftovers() -> Iterator[Finding]:
-    """What killed runs left half-written, and data and results of what params.yaml no longer lists."""
+    """Half-written files of killed runs, and data and results of entries that params.yaml no longer lists."""
     partial = [] if running() else [path for folder in PARTIAL for path in Path(folder).glob("**/.*.partial")]
     if partial:
         yield Finding("leftovers", f"half-written: {some_of(partial)}", _removal(partial))
@@ -177,7 +177,7 @@ def _leftovers() -> Iterator[Finding]:
     stale = [path for path, folder in found if path.relative_to(folder).with_suffix("") not in cells]
     data = [path for folder in (TASKS, QUESTIONS) for path in sorted(folder.glob("*/"))]
     stale += [path for path in data if path.name not in tasks]
-    # Every fine-tuning run depends on the folder of all checkpoints, which a fresh clone has only the listed ones in.
+    # Every fine-tuning run depends on the folder of all checkpoints; in a fresh clone it has only the listed ones.
     stale += [path for path in sorted(named_checkpoint("").glob("*/")) if path.name not in checkpoints]
     listed = f"{PARAMS} or {DATA_PARAMS}"
     said = f"of tasks, checkpoints and fine-tuning runs that are not in {listed}: {some_of(stale)}" if stale else "none"

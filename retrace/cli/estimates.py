@@ -46,7 +46,7 @@ def parameters(
     method: Tuned = "full",
     by: Annotated[Literal["parameter", "module", "layer"], typer.Option(help="one row for each")] = "parameter",
 ) -> None:
-    """Print every parameter of a model, and the total beside the count by the architecture's formula.
+    """Print every parameter of a model, and the total next to the count by the architecture's formula.
 
     MODEL is an architecture (bert-base, or another file of retrace/estimates/architectures), a folder with config.json,
     or, by default, the model of params.yaml. Without --head it is the body as it was pretrained: BERT's with its
@@ -114,7 +114,7 @@ def memory(
     method: Tuned = "full",
     head: Annotated[Head, typer.Option(help="the task's head")] = "classification",
 ) -> None:
-    """Print the memory of one update on one device, beside a published formula.
+    """Print the memory of one update on one device, next to what a published formula gives.
 
     MODEL is as for `retrace parameters`. The estimate runs the real model, loss and optimizer on tensors without
     values, with the precision, optimizer and attention that this machine and params.yaml would use. It covers tensors;
@@ -167,7 +167,7 @@ def _head_and_scored(head: Head, recipe: Any, named: "NamedModel", length: int) 
 
 
 def _memory_lines(needed: "Needs", head: str) -> Lines:
-    """An update's memory by what it holds; activations are usually most before there are gradients."""
+    """An update's memory by kind; activations usually peak before there are gradients."""
     lines = [
         ("weights", size(needed.weights)),
         ("gradients", size(needed.gradients)),
@@ -234,7 +234,7 @@ def needs() -> None:
     Exits with an error if there is clearly too little; `retrace study run` checks this first. Memory is the peak of
     tensors in an update of any of the runs on one device, as `retrace memory` estimates it; program and data come on
     top. Disk is for models: fetched and trained ones, DVC's copies, and the saved states of the largest run. Data and
-    predictions are small beside them.
+    predictions are small in comparison.
     """
     from retrace.estimates.needs import require_room
 

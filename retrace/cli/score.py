@@ -135,7 +135,7 @@ def _unknown_classes(labels: list[str], predicted: list[str], gold: Path, predic
 
 
 def class_name(text: str) -> str:
-    """One spelling for what programs write differently: 1, 1.0 and +1; 0 and -0.0; true, True and TRUE."""
+    """One spelling of values that programs write differently: 1, 1.0 and +1; 0 and -0.0; true, True and TRUE."""
     if whole := WHOLE.fullmatch(text):
         return "0" if whole["number"] == "-0" else whole["number"]
     return text.lower() if text.lower() in ("true", "false") else text

@@ -1,4 +1,4 @@
-"""`retrace study`: the published studies, their figures beside Retrace's, and the records of fixed budgets."""
+"""`retrace study`: the published studies, their figures next to Retrace's, and the records of fixed budgets."""
 
 import filecmp
 import io
@@ -53,7 +53,7 @@ def list_studies() -> None:
 
 
 def compare(name: Name) -> None:
-    """Show published figures beside Retrace's, one per line."""
+    """Show published figures next to Retrace's, one per line."""
     folder = _folder(name)
     if not (folder / RESULT).is_file():
         raise InputError(f"{STUDIES}/{name} has not been run; use: retrace study run {name}")

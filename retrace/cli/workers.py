@@ -206,7 +206,7 @@ class _Runs:
             self._say(name, self._place.verb)
 
     def settle(self, is_stopping: bool) -> None:
-        """Take note of those that ended; one that failed waits for another try, unless all are to stop."""
+        """Record those that ended; one that failed is queued for another try, unless all are to stop."""
         if is_stopping:
             for job in self.running.values():
                 job.stop()

@@ -30,7 +30,7 @@ HEADS: dict[str, Head] = {"classification": "classifier", "qa": "spans", "lm": "
 
 @dataclass(frozen=True)
 class PublishedCount:
-    """A published number of parameters, and what makes up its difference to the model's own."""
+    """A published number of parameters, and what makes up its difference from the model's own."""
 
     source: str
     total: int
@@ -182,7 +182,7 @@ def evaluate(formula: str, config: PreTrainedConfig) -> int:
 
 
 def closed_form(config: PreTrainedConfig, counts: Iterable[Parameter] = ()) -> ClosedForm | None:
-    """The formula of the config's family beside a model's parameters; None if the family has no formula.
+    """The formula of the config's family next to a model's parameters; None if the family has no formula.
 
     Parameters that a fine-tuning method added belong to no term, whatever their names.
     """

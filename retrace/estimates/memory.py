@@ -156,7 +156,7 @@ class Needs:
 
     @property
     def activations(self) -> int:
-        """The most bytes of these, which may be before there are gradients, and so more than the rest of the peak."""
+        """The peak of these alone, which may come before there are gradients and so exceed the rest of the peak."""
         return self.besides - self.weights - self.moments
 
     @property
@@ -226,7 +226,7 @@ def recipe_head(recipe: PretrainSettings) -> Head:
 
 
 def scored_of(config: PreTrainedConfig, tokens: int, mask_rate: float) -> int:
-    """For how many of so many tokens a language model computes a loss: the masked ones, or all if it is causal."""
+    """For how many of these tokens a language model computes a loss: the masked ones, or all if it is causal."""
     return masked_of(tokens, mask_rate) if objective_of(config) == "masked" else tokens
 
 
@@ -275,7 +275,7 @@ def _prepared(
     head: Head, config: PreTrainedConfig, load: Load, tune: Callable[[PreTrainedModel, Head], object] | None,
     dropout: float | None,
 ) -> PreTrainedModel:  # fmt: skip
-    """The model as it is trained, on the device in force."""
+    """The model as it is trained, on torch's current default device."""
     if config.pad_token_id is None:  # as in Llama's published config; a classifier would take no batch
         config = deepcopy(config)
         config.pad_token_id = 0

@@ -51,7 +51,7 @@ class Planned:
 
     @property
     def peak(self) -> int:
-        """Bytes of tensors at most; on a CPU, a body that stays frozen is loaded in float32 before it is rounded."""
+        """Peak bytes of tensors; on a CPU, a body that stays frozen is loaded in float32 before it is rounded."""
         return max(self.needs.peak, 0 if torch.cuda.is_available() else FLOAT * self.needs.parameters)
 
     @property
@@ -61,7 +61,7 @@ class Planned:
 
     @property
     def is_done(self) -> bool:
-        """Whether weights as large as those that the run saves are there; whether of its settings is not looked at."""
+        """Whether weights of the size that the run saves are there; their settings are not checked."""
         return self.there >= self.saved
 
     @property
@@ -71,7 +71,7 @@ class Planned:
 
 
 def require_room(params: Mapping[str, Any]) -> Iterator[str]:
-    """What the runs need and what there is, line by line.
+    """What the runs need and what is available, line by line.
 
     Raises InputError if there is clearly too little: less memory in total than one device needs, or less than half
     of the disk space.

@@ -182,7 +182,7 @@ class Trained:
         versions = run.origin.versions
         made: dict[str, Any] = {"git commit": commit} | {name: versions[name] for name in LIBRARIES if name in versions}
         made |= {name.replace("_", " "): getattr(run, name) for name in ("updates", "parameters", "trained_parameters")}
-        made |= {"device": run.device, "precision in force": run.precision}
+        made |= {"device": run.device, "precision used": run.precision}
         keys, tuned = self._made_by, dict[str, Any]()
         if cell is not None:
             made |= {"fine-tuning seed": cell.seed, "epoch": self.scored[0][2].epoch}

@@ -52,7 +52,7 @@ class Table:
         return cls(list(columns), list(zip(*columns.values(), strict=True)), label)
 
     def is_numeric(self, column: int) -> bool:
-        """Whether a column has only figures, such as 1,234.5, 6.8e-233 or -0.5 ± 0.1 (0.3 – 0.7); dates are none."""
+        """Whether a column has only figures, such as 1,234.5, 6.8e-233 or -0.5 ± 0.1 (0.3 – 0.7); not dates."""
         cells = [str(row[column]) for row in self.rows]
         return all(_FIGURES.fullmatch(cell) and not _PARTS.search(cell) for cell in cells)
 
@@ -124,7 +124,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Fold:
-    """Collapsed blocks; the gist stands beside the title."""
+    """Collapsed blocks; the gist is shown next to the title."""
 
     kind: ClassVar[str] = "fold"
     title: str

@@ -1,9 +1,9 @@
-"""Every prediction beside the right answer: packed for the page's script, and some of them printed as a table.
+"""Every prediction next to the right answer: packed for the page's script, and some of them printed as a table.
 
 The packed data is of the first seed. A class has its number, `said`, and confidence, `sure`, in %. An answer has its
 `start` and `length` in the passage, its F1, `f1`, in %, and ten times its score less that of no answer, `sure`; `other`
 has answers that are no part of the passage, by number. `sure` is null for baselines and for models that never abstain.
-`right` is a string of 0 and 1 for every seed; an answer is right from an F1 of 50% on.
+`right` is a string of 0 and 1 for every seed; an answer counts as right from an F1 of 50%.
 """
 
 import base64

@@ -84,7 +84,7 @@ class Found(NamedTuple):
 
 
 def _as_perplexity(shortfall: Shortfall) -> str:
-    """The evidence on log likelihoods, whose difference is the logarithm of how many times a perplexity is another."""
+    """The evidence on log likelihoods, whose difference is the logarithm of the ratio of the perplexities."""
 
     def exp(nats: float, digits: int) -> str:
         found = math.exp(min(nats, MOST_NATS))

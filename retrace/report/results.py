@@ -86,7 +86,7 @@ class TaskResults:
 
     @property
     def weight(self) -> float:
-        """What puts headlines of different scales side by side: more is better, and a whole scale is 100 wide."""
+        """A factor that makes headlines on different scales comparable: more is better, and every scale is 100 wide."""
         low, high = SCALES[self.legend.scale].ends
         return self.sign * (100 / (shown_factor(self.legend) * (high - low)) if math.isfinite(high - low) else 1)
 

@@ -39,10 +39,10 @@ ROW = 28  # px, a line of a ranking
 def verdict(
     tasks: Sequence[TaskResults], perplexity: PerplexityReport | None, shares: Mapping[str, float]
 ) -> list[str]:
-    """What pretraining is worth, what training fewer weights costs, the perplexity, who does not beat the baselines.
+    """What pretraining gains, what training fewer weights costs, the perplexity, and what does not beat the baselines.
 
     `shares` are the percentages of weights that methods train, of those that start from the same model. A rule that
-    does not apply, for instance because a method was not run, says nothing.
+    does not apply, for instance because a method was not run, adds no sentence.
     """
     worth, cheap, baselines = _worth(tasks), _cheap(tasks, shares), _baselines(tasks)
     said = [worth, cheap, _perplexity(perplexity), baselines]
@@ -93,7 +93,7 @@ def _cheap(tasks: Sequence[TaskResults], shares: Mapping[str, float]) -> str:
 
 
 def _perplexity(report: PerplexityReport | None) -> str:
-    """The language model's perplexity per token beside the unigram model's."""
+    """The language model's perplexity per token next to the unigram model's."""
     if report is None:
         return ""
     split = report.splits["valid"]
@@ -109,7 +109,7 @@ def _perplexity(report: PerplexityReport | None) -> str:
 
 
 def _baselines(tasks: Sequence[TaskResults]) -> str:
-    """Who does not beat a baseline, and who does not do so significantly."""
+    """Methods that do not beat a baseline, and those that do not do so significantly."""
     worse, low, uncertain = (
         "; ".join(line for task in tasks for line in _at_baselines(task, standing))
         for standing in ("below", "not above", "uncertain")

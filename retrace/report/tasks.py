@@ -91,7 +91,7 @@ def _row(
 
 
 def learning(task: TaskResults, key: str, title: str = "Learning curves") -> list[Panels]:
-    """A figure by epoch, beside the best baseline where it is the headline; nothing if the task has no such curve."""
+    """A figure by epoch, next to the best baseline if it is the headline; nothing if the task has no such curve."""
     figure, curves = task.curve_legend.get(key), task.epochs(key)
     if figure is None or curves.empty:
         return []
@@ -253,7 +253,7 @@ def _best_point(task: TaskResults, method: str, curve: Curve) -> tuple[float, fl
 
 
 def groups(task: TaskResults, kind: str) -> list[Panels]:
-    """The headline by groups of examples, with intervals; a single group is shown beside all examples."""
+    """The headline by groups of examples, with intervals; a single group is shown next to all examples."""
     found = {method: _by_group(task, method, kind) for method in task.methods}
     names = list(dict.fromkeys(name for by_group in found.values() for name in by_group))
     if not names:
@@ -340,7 +340,7 @@ def _every_other(steps: Sequence[float]) -> list[tuple[float, str]]:
 
 
 def _some(values: Sequence[T], most: int) -> Sequence[T]:
-    """At most so many of them, evenly spaced."""
+    """At most this many of them, evenly spaced."""
     return values[:: 1 + (len(values) - 1) // most]
 
 

@@ -1,1 +1,1 @@
-"""What a change does to the results: two revisions beside each other, with a verdict."""
+"""What a change does to the results: two revisions side by side, with a verdict."""

@@ -38,7 +38,7 @@ class Change:
 
     @property
     def direction(self) -> Literal["better", "worse", "other"]:
-        """Whether it is better; a baseline's change is neither, as it is no model's."""
+        """Whether it is better; a baseline's change is neither better nor worse, as a baseline is not a model."""
         if self.what.better == "neither" or self.place.is_baseline or not self.is_compared:
             return "other"
         if math.isclose(self.old, self.new):  # perplexities that differ per token, but not in the base's tokens
@@ -172,7 +172,7 @@ class _Judge:
     def _change(
         self, place: Place, found: Difference | None, how: str, values: Sequence[float] | None = None
     ) -> Change:
-        """Whether a difference counts; `values` stand for the headline figures where these are of other tokens."""
+        """Whether a difference counts; `values` replace the headline figures if those are per different tokens."""
         old, new = values or [side.figures[place] for side in self._sides]
         unknown = Figure("score", "neither", place.figure.replace("_", " "))  # of a metric that is no longer listed
         what = self._legend(place.of).get(place.figure, unknown)
@@ -180,7 +180,7 @@ class _Judge:
         is_far = abs(new - old) > limit and not math.isclose(abs(new - old), limit)
         tolerance = f"{'more than' if is_far else 'within'} the tolerance of {self._tolerance.said(what)}"
         if found and not math.isclose(found.value, new - old, abs_tol=ROUNDING * max(abs(old), abs(new))):
-            # An edit of the metric, of which no interval knows.
+            # The metric was edited, which no interval accounts for.
             of, gap = "losses" if place.figure == FIGURE else "predictions", signed(what, found.value)
             tolerance += f"; the {of} of both, scored by the same code, differ by {gap}"
             found = None

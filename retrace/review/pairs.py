@@ -64,7 +64,7 @@ def paired_perplexity(
 ) -> tuple[list[float] | None, Difference | None]:
     """The second language model's perplexity per token less the first's, on the same documents.
 
-    Where the tokens are others, also both perplexities, per token of the first revision, by the loss per byte. The
+    If the tokens differ, also both perplexities, per token of the first revision, by the loss per byte. The
     difference is None if the documents' losses are not available, or are of other documents.
     """
     old, new = (_documents(side).get((split, measure)) for side in sides)
@@ -78,7 +78,7 @@ def paired_perplexity(
 
 
 def why_not_comparable(split: str, measure: str, sides: Sequence[Revision]) -> str:
-    """What makes two perplexities figures of different things, as far as that is known; empty if nothing does."""
+    """Why two perplexities are not comparable, as far as is known; empty if they are."""
     is_pseudo = measure == "pseudo"
     if _differ("bytes", split, sides, is_pseudo) or (not all(map(_documents, sides)) and have_other_data(TEXT, sides)):
         return "the passages differ" if is_pseudo else "the text differs"
@@ -92,7 +92,7 @@ def why_not_comparable(split: str, measure: str, sides: Sequence[Revision]) -> s
 
 
 def _have_other_tokens(split: str, sides: Sequence[Revision]) -> bool:
-    """Whether the losses of a split are known to be of other tokens, so that those per token cannot be compared.
+    """Whether the losses of a split are known to be over different tokens, so that losses per token are not comparable.
 
     Without the losses of both revisions, dvc.lock tells whether another tokenizer made other tokens.
     """
@@ -164,5 +164,5 @@ def _have_other_examples(path: Path, sides: Sequence[Revision]) -> bool:
 
 
 def _asked(outcome: Classified | Answered) -> Sequence[object]:
-    """The right classes, or the right answers: without the files, what examples are recognised by."""
+    """The right classes or answers, by which examples are recognised if the task's files are not available."""
     return outcome.labels.tolist() if isinstance(outcome, Classified) else outcome.golds

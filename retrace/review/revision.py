@@ -129,7 +129,8 @@ class Revision:
     def inputs(self) -> dict[str, str]:
         """The digest of each file and folder that a stage read, by path, from dvc.lock; none if it is not valid.
 
-        DVC leaves there what cells read that are no longer listed, maybe other data; what other stages read precedes.
+        DVC keeps entries of cells that are no longer listed, which may have read other data; other stages take
+        precedence.
         """
         found = {}
         with suppress(InputError, KeyError):
@@ -139,7 +140,7 @@ class Revision:
         return found
 
     def _is_in_force(self, stage: str) -> bool:
-        """Whether a stage of dvc.lock is none of a matrix, or one of the cells that the settings list."""
+        """Whether a stage of dvc.lock belongs to no matrix, or is one of the cells that the settings list."""
         _, is_of_matrix, cell = stage.partition("@")
         return not is_of_matrix or cell in self._cells
 
@@ -200,7 +201,7 @@ class Revision:
 
 
 def _is_change(change: Any) -> bool:
-    """Whether what DVC says of a stage is a change, rather than that files are absent here."""
+    """Whether what DVC reports about a stage is a change, rather than files that are missing here."""
     if not isinstance(change, dict):
         return True  # of the command
     return any(
@@ -222,7 +223,7 @@ def _project_at(commit: str) -> Repo:
 
 
 def commit_of(base: str) -> str:
-    """The hash of the commit that a name stands for.
+    """The hash of the commit that a name refers to.
 
     Raises InputError if there is none; in a shallow clone it may have to be fetched.
     """

@@ -58,7 +58,7 @@ def _verdict(review: Review) -> str:
 
 
 def _left_out(changes: Sequence[Change]) -> str:
-    """How many figures of models differ that the verdict does not speak of; nothing if it speaks of none at all."""
+    """How many differing figures of models the verdict does not mention; empty if it mentions none at all."""
     left = sum(not change.is_compared and not change.place.is_baseline for change in changes)
     if not left or not any(change.is_compared for change in changes):
         return ""

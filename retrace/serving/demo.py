@@ -167,7 +167,7 @@ def _answer_card(name: str, place: int, found: Mapping[str, Any], passage: str) 
 
 
 def listen(port: int) -> socket.socket:
-    """A socket that only this machine can reach; port 0 stands for any free one.
+    """A socket that only this machine can reach; port 0 picks a free one.
 
     Raises InputError if the port is taken or not allowed.
     """

@@ -36,7 +36,7 @@ _MASKS = re.compile(r"(?<!\s)\s*(?:\[MASK\]|_{3,})", re.IGNORECASE)
 
 
 def changed_settings(cells: Sequence[Cell], params: Mapping[str, Any]) -> Iterator[tuple[Cell, str]]:
-    """The settings of trained models that have other values now, by dvc.lock; none of those not recorded there."""
+    """The settings of trained models whose values have changed, according to dvc.lock; unrecorded ones are left out."""
     stages = (read_yaml(LOCKFILES[0]).get("stages") or {}) if LOCKFILES[0].is_file() else {}
     trained = {out["path"]: stage.get("params", {}) for stage in stages.values() for out in stage.get("outs", ())}
     for cell in cells:

@@ -199,7 +199,7 @@ def _measured(reports: Reports) -> Iterator[tuple[tuple[str, ...], Mapping[str, 
 
 
 def _over_seeds(seeds: pd.DataFrame | list[Figures], legend: Legend) -> dict[str, Reproduced | None]:
-    """The mean of each figure; None if a seed lacks it, as a mean over the others would be over a selection."""
+    """The mean of each figure; None if a seed lacks it, as a mean over the other seeds would be biased."""
     columns = pd.DataFrame(seeds).dropna(axis="columns", how="all").items()
     return {
         str(name): None if column.isna().any() else _mean(column.astype(float).tolist(), legend[str(name)])

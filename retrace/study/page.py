@@ -1,4 +1,4 @@
-"""A study's page: published figures beside Retrace's, what is doubtful about them, and the whole run."""
+"""A study's page: published figures next to Retrace's, what is doubtful about them, and the whole run."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A study's figures: published.yaml, what its report printed, and reports/study.json, the same beside Retrace's.
+"""A study's figures: published.yaml, what its report printed, and reports/study.json, the same next to Retrace's.
 
 Figures are kept as they were printed, and Retrace's are shown with as many digits: 0.50, 109,482,240 and 0.13263%;
 77.41 ± 2.81; 2.11E-05, 1.3e4 and 1.84 × 10⁻²; 110M and 1.23B; .05 and −0.3; the ranges 0.80-0.85, 12.5% – 13.5%
@@ -173,7 +173,7 @@ class PublishedCell:
 
     @property
     def form(self) -> NumberFormat:
-        """How Retrace's figure is written beside the published one."""
+        """How Retrace's figure is written next to the published one."""
         form = NumberFormat(0) if self.published is None else self.published.form
         return form if form.power else replace(form, digits=max(0, self.digits))
 

@@ -51,7 +51,7 @@ class RunOrigin(Record):
 
 @dataclass(frozen=True)
 class Attempt:
-    """An experiment that was made on the way to a run."""
+    """An experiment made alongside a run."""
 
     idea: str
     figure: str  # its result, with the unit
@@ -86,7 +86,7 @@ class Entry:
         return [*self.figures[name].values()]
 
     def values_beside(self, name: str, other: "Entry") -> list[float]:
-        """The same for a test against another run: perplexities per token of that run, by the loss per byte."""
+        """The same for a test against another run: perplexities per token of that run, from the loss per byte."""
         power = other.bytes_per_token / self.bytes_per_token if name == "perplexity" else 1.0
         return [value**power for value in self.values(name)]
 
@@ -131,7 +131,7 @@ def read_records(path: Path) -> Sequence[Entry]:
 def standings(entries: Sequence[Entry]) -> list[dict[str, Standing]]:
     """Each run's figures compared with the last records before them.
 
-    A run is a record in a figure where it is better by Welch's t-test (1947) over seeds, two-sided, with Holm's
+    A run is a record in a figure if it is better by Welch's t-test (1947) over seeds, two-sided, with Holm's
     correction for the figures that are tested at once. Perplexities are compared per token of the run before.
     """
     best: dict[str, int] = {}
@@ -193,7 +193,7 @@ def read_entry(study: str, change: str, runs: Mapping[str, Path]) -> Entry:
         seconds.append(sum(record["seconds"] + (record.get("evaluation_seconds") or 0) for record in of_run))
         records += of_run
     title, hours = BUDGETS[study]
-    # Each seed is the same work: longer runs had fewer threads, or other programs beside them.
+    # Each seed is the same work: longer runs had fewer threads, or ran next to other programs.
     if min(seconds) > 3600 * hours:
         raise InputError(f"{study}: the fastest run took {duration(min(seconds))}; the budget is {title.lower()}")
     if len(commits) > 1:

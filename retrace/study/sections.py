@@ -1,6 +1,6 @@
 """Sections of a study's page about parameters and memory, listed under `sections` in its published.yaml.
 
-The one about memory shows Retrace's estimates beside what the formulas of a published study of parameter-efficient
+The one about memory shows Retrace's estimates next to what the formulas of a published study of parameter-efficient
 tuning give.
 """
 
@@ -94,7 +94,7 @@ class EquationsEntry:
 
 @dataclass(frozen=True)
 class MemoryEntry:
-    """A section about the memory of fine-tuning: the study's formulas beside estimates."""
+    """A section about the memory of fine-tuning: the study's formulas next to estimates."""
 
     kind: Literal["memory"]
     model: str = "roberta-base"
@@ -160,7 +160,7 @@ def _sums(sums: Mapping[str, int]) -> Table:
 
 
 def _printed(entry: TunedEntry, counts: Sequence[Parameter]) -> list[Table]:
-    """The printed counts of parameters or modules beside the model's; no table without any."""
+    """The printed counts of parameters or modules next to the model's; no table without any."""
     lines = []
     for name, printed in entry.published.items():
         sizes = [count.size for count in counts if count.name == name or count.name.startswith(f"{name}.")]

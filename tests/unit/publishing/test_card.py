@@ -397,7 +397,7 @@ def test_versions_are_those_that_the_run_had_and_not_those_that_publish_it(param
     found = _settings(None, params)
     assert found["git commit"] == "c" * 40
     assert {name: found.get(name) for name in VERSIONS} == VERSIONS | {"numpy": None}
-    assert (found["precision in force"], found["precision"]) == ("fp32", "auto"), "of the run, and as it was asked for"
+    assert (found["precision used"], found["precision"]) == ("fp32", "auto"), "of the run, and as it was asked for"
 
 
 def test_a_checkpoint_has_its_own_sizes_and_tokenizer(params) -> None:
