@@ -4,7 +4,7 @@ import os
 
 os.environ["RETRACE_THREADS"] = "1"  # two-threaded runs collapse when both cores are busy
 os.environ["OMP_NUM_THREADS"] = "1"
-os.environ["RETRACE_SHARE_GPUS"] = "true"  # this process would keep its GPU from those that it starts
+os.environ["RETRACE_SHARE_GPUS"] = "true"  # this process would keep its GPU from the processes that it starts
 
 import shutil
 import tempfile
@@ -19,8 +19,8 @@ from tests import warm
 from tests.hub import LocalHub
 from tests.toy import Project, copy_project
 
-os.fsync = lambda fd: None  # the power does not fail here, and a disk with other things to do takes its time
-settings.register_profile("patient", deadline=None)  # nor is a busy processor a defect
+os.fsync = lambda fd: None  # the power does not fail here, and flushing to a busy disk is slow
+settings.register_profile("patient", deadline=None)  # a busy processor is no defect either
 settings.load_profile("patient")
 
 
@@ -47,7 +47,7 @@ def project(tmp_path: Path) -> Project:
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[LocalHub]:
-    """A hub that serves every request, of processes that ask nobody else."""
+    """A hub that must serve every request, and whose clients must contact no other host."""
     with LocalHub(tmp_path / "hub") as hub:
         yield hub
     assert hub.unserved == []
@@ -70,7 +70,7 @@ def browser() -> Iterator[Any]:
 
 
 def serious_violations(page: Any) -> list[tuple[str, str]]:
-    """What axe finds on a page that is serious or worse: the rule, and the first element that breaks it."""
+    """Serious or worse findings of axe on a page: the rule, and the first element that breaks it."""
     from axe_playwright_python.sync_playwright import Axe
 
     found = Axe().run(page).response["violations"]

@@ -64,7 +64,7 @@ CASES = [(family, kind) for family in FAMILIES for kind in KINDS if ONLY.get(kin
 
 
 def count_update(run: Run[Any, Any]) -> Dispatched:
-    """What the second update of a run dispatches, drawing its batch left out."""
+    """What the second update of a run dispatches, except for drawing its batch."""
     training = Training(replace(run, objective=Drawn(run.objective)), run.model)
     training.at.epoch = 0
     updates = training.rest_of_epoch()

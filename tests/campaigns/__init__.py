@@ -1,1 +1,1 @@
-"""Seeded programs that damage, starve and misfeed the pipeline and count what it makes of it; `make torture`."""
+"""Seeded programs that damage, starve and misfeed the pipeline and count how it copes; `make torture`."""

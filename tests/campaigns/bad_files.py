@@ -1,7 +1,7 @@
-"""Malformed files of data, made from valid ones, with what readers are to make of them.
+"""Malformed data files, made from valid ones, and what readers should do with them.
 
-What is expected follows from the fault: a byte that is put into a line is refused there, and a file whose rows are
-whole is read with as many rows as it was made of.
+The expected outcome follows from the fault: a byte inserted into a line is refused there, and a file whose rows are
+intact is read with as many rows as it was made from.
 """
 
 import io
@@ -28,7 +28,7 @@ DEV = {"dev.jsonl": b'{"text": "held out", "label": "0"}\n{"text": "held back", 
 
 
 def line_faults(draw: Random, lines: Sequence[str], rows: int) -> Iterator[Fault]:
-    """What may befall any file of lines of ASCII; the first stays as it is."""
+    """Faults of any file of ASCII lines; the first leaves it as it is."""
     number = draw.choice([number for number, line in enumerate(lines) if number and line])
     column = draw.randrange(len(lines[number]))
     whole, place = "\n".join(lines) + "\n", f":{number + 1}:{column + 1}: "

@@ -1,8 +1,8 @@
 """Malformed input of every kind for every reader: `python -m tests.campaigns.bad_input [--seeds 2]`.
 
-Files are made from valid ones by a seed. Each is accepted with as many rows as it has, or refused in one line that
-names the place; none ends in a traceback, takes 10 seconds or a gigabyte, or loses a row. A few go through the command
-line as well. Prints how many there were by reader and kind of fault, and what was not as expected.
+Files are derived from valid ones with a seed. Each must be accepted with as many rows as it has, or refused in one line
+that names the place; none may end in a traceback, take 10 seconds or a gigabyte, or lose a row. A few also go through
+the command line. Prints counts by reader and kind of fault, and what was not as expected.
 """
 
 import argparse

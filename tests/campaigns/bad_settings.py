@@ -1,7 +1,7 @@
 """Malformed params.yaml, data/params.yaml and published.yaml.
 
-What is allowed of a key is what docs/settings.md says of it: one with a default may be left out, and a value outside of
-what is allowed is refused in these words.
+What a key allows is what docs/settings.md says: a key with a default may be left out, and a value that is not allowed
+is refused in the same words.
 """
 
 import re
@@ -54,7 +54,7 @@ class Key(NamedTuple):
 
     @property
     def outside(self) -> Any:
-        """A value of the right type that is not allowed; none if every one is."""
+        """A value of the right type that is not allowed; None if all are allowed."""
         if self.allowed.startswith("one of"):
             return "odd"
         bounds = ((re.search(pattern, self.allowed), step) for pattern, step in OUTSIDE)
@@ -62,7 +62,7 @@ class Key(NamedTuple):
 
 
 def documented_keys() -> list[Key]:
-    """All keys of docs/settings.md but those with a name of the user's own in them."""
+    """All keys of docs/settings.md except those that contain a name of the user's own."""
     rows = _ROW.finditer((ROOT / "docs/settings.md").read_text())
     found = [Key(row["key"], row["allowed"], bool(row["default"].strip())) for row in rows]
     return [key for key in found if "NAME" not in key.name]
@@ -168,7 +168,7 @@ RIGHT: tuple[dict[str, Any], ...] = (
 
 
 def yaml_faults(draw: Random, text: str, rows: int) -> Iterator[Fault]:
-    """What may befall any file of keys and values."""
+    """Faults of any file of keys and values."""
     lines = text.rstrip("\n").split("\n")
     yield from line_faults(draw, lines, rows)
     end = len(lines)
@@ -196,7 +196,7 @@ def yaml_faults(draw: Random, text: str, rows: int) -> Iterator[Fault]:
 
 
 def file_cases(draw: Random) -> Iterator[Case]:
-    """The three files with what may befall any text."""
+    """The three files with the faults of any text."""
     for path, other in ((PARAMS, DATA_PARAMS), (DATA_PARAMS, PARAMS)):
         faults, beside = yaml_faults(draw, (ROOT / path).read_text(), 0), (ROOT / other).read_bytes()
         yield from cases_of(str(path), str(path), _check, faults, {str(other): beside})

@@ -1,4 +1,4 @@
-"""A malformed input with what is to become of it, and a process with limits that reads many of them."""
+"""A malformed input with its expected outcome, and a process with limits that reads many of them."""
 
 import os
 import resource
@@ -17,7 +17,7 @@ from retrace.core.errors import InputError
 
 SECONDS, BYTES = 10, 1 << 30  # of processor time and of memory for one input; more is a hang, or too much
 
-PATIENCE = 60  # seconds until a process that says nothing is ended, on a machine that has other things to do
+PATIENCE = 60  # seconds until a silent process is ended, on a machine that is busy with other work
 
 Read = Callable[[Path], tuple[int, list[str]]]  # of a file: how many rows were read, and what is said of them
 Content = bytes | Callable[[], bytes] | None  # made when needed where it is large; None: there is no file
@@ -27,7 +27,7 @@ Fault = tuple[str, Content, int | str | tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Case:
-    """An input and, by the rule of its fault, what is to become of it."""
+    """An input and its expected outcome, which follows from its fault."""
 
     reader: str
     fault: str
@@ -59,7 +59,7 @@ def cases_of(
 
 
 class Outcome(NamedTuple):
-    """What became of an input."""
+    """The outcome of reading an input."""
 
     problem: str  # empty if it is as expected
     seconds: float = 0.0
@@ -83,7 +83,7 @@ def run_case(case: Case) -> Outcome:
 
 
 def run_cases(cases: Sequence[Case]) -> Iterator[Outcome]:
-    """Read inputs one by one in a process of its own, which is ended where it hangs."""
+    """Read inputs one by one in a separate process, which is ended if it hangs."""
     pool = get_context("fork").Pool(1, _cases.extend, [cases])
     for number in range(len(cases)):
         try:
@@ -103,7 +103,7 @@ def _run(number: int) -> Outcome:
 
 
 def read_case(case: Case) -> tuple[int, list[str]] | str:
-    """What the reader makes of it; text is the line that it refuses it with, or a traceback after a line break."""
+    """What the reader does with it; text is the line with which it is refused, or a traceback after a line break."""
     limits = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (memory("VmSize") + BYTES, limits[1]))
     try:

@@ -1,9 +1,10 @@
-"""Files truncated and bits flipped, their time and size as before where that can be: is each noticed before it is used?
+"""Files truncated and bits flipped, with time and size unchanged where possible: is each noticed before it is used?
 
-Of a toy project that has run: the outputs of every stage that a later stage reads (by the guard that each stage begins
-with), checkpoints (by what a run does to resume), and DVC's cache (by `retrace check --cache`). Each file is truncated
-to 0, 1, 25, 50 and 99% and by its last byte; flips are spread evenly over the files. Then, by real stages, some of each
-kind: a stage that reads the damaged file names it, and `dvc repro` ends in the bytes from before.
+In a toy project that has run, it damages the outputs of every stage that a later stage reads (which that stage's guard
+must notice), checkpoints (which resuming must notice), and DVC's cache (which `retrace check --cache` must notice).
+Each file is truncated to 0, 1, 25, 50 and 99% and by its last byte; flips are spread evenly over the files. Then some
+of each kind are given to real stages: a stage that reads the damaged file must name it, and `dvc repro` must end with
+the same bytes as before.
 
     python -m tests.campaigns.damage [--flips 1000] [--seed 1]
 """
@@ -40,7 +41,7 @@ READERS = {  # a stage for each kind of file
 
 
 def flipped(content: bytes, bit: int) -> bytes:
-    """With another bit."""
+    """The content with one bit flipped."""
     changed = bytearray(content)
     changed[bit // 8] ^= 1 << bit % 8
     return bytes(changed)
@@ -56,7 +57,7 @@ def rewrite(path: Path, content: bytes) -> None:
 
 
 def damages(files: list[Path], flips: int, draw: random.Random) -> Iterator[tuple[Path, str, bytes]]:
-    """Every truncation that leaves another file, and so many flips."""
+    """Every truncation that changes the file, and this many flips."""
     contents = {path: path.read_bytes() for path in files}
     for path, content in contents.items():
         size = len(content)
@@ -77,7 +78,7 @@ def noticed_by_guard(folder: Path) -> bool:
 
 
 def noticed_in_cache(path: Path) -> bool:
-    """Whether DVC's cache is found to be damaged there, the file being put aside so that it can be given back."""
+    """Whether the damage to DVC's cache is found there; the file is set aside so that it can be restored."""
     content = path.read_bytes()
     with redirect_stdout(StringIO()):
         mend_cache()
@@ -88,7 +89,7 @@ def noticed_in_cache(path: Path) -> bool:
 
 
 def files_under(folder: Path) -> list[Path]:
-    """All files, those first that list the others' digests."""
+    """All files, beginning with those that list the others' digests."""
     return sorted((path for path in folder.rglob("*") if path.is_file()), key=lambda path: (path.name != SUMS, path))
 
 
@@ -115,7 +116,7 @@ def in_process(states: Path, flips: int, draw: random.Random, most: int | None =
 
 
 def by_stages(whole: Path, folder: Path) -> Iterator[Outcome]:
-    """Damage what a real stage reads, in the workspace and in the cache, and have DVC make it anew."""
+    """Damage what a real stage reads, in the workspace and in the cache, and have DVC rebuild it."""
     for name, stage in READERS.items():
         project, path = fresh(whole, folder), folder / name
         project.run("dvc", "status")  # by which DVC knows times and sizes
@@ -143,7 +144,7 @@ def saved_states(project: Project) -> Path:
 
 
 def campaign(whole: Path, folder: Path, flips: int, draw: random.Random) -> Iterator[Outcome]:
-    """Every kind of file, and then some by real stages."""
+    """Every kind of file, and then some with real stages."""
     with chdir(whole):
         for kind, count in in_process(saved_states(Project(whole)), flips, draw).items():
             missed = count["truncated"] + count["flipped"] - count["noticed"]

@@ -1,10 +1,10 @@
-"""Disks that fill up at random moments of every stage, or are read-only: one line, nothing damaged, and a rerun.
+"""Disks that fill up at random moments of every stage, or are read-only: one line, no damage, and a clean rerun.
 
-Every trial has a toy project on a disk of its own (tmpfs, which takes root's rights), on which all stages before one
-have run, with as much space as is drawn evenly from nothing to what that stage writes. In every other trial training
-saves a checkpoint after every update. The stage must end in one line with exit code 2, leave what there was as it was
-and nothing half-written, and once the disk is larger end in the bytes of an undisturbed run. So must each stage once on
-a disk that is read-only.
+Every trial has a toy project on its own disk (tmpfs, which needs root), on which all stages before one have run. The
+free space is drawn uniformly between nothing and what that stage writes. In every other trial training saves a
+checkpoint after every update. The stage must end in one line with exit code 2, change no existing file and leave
+nothing half-written, and once the disk is larger, end with the bytes of an undisturbed run. Each stage must do the same
+once on a read-only disk.
 
     python -m tests.campaigns.disks [--trials 48] [--seed 1]
 """
@@ -34,7 +34,7 @@ SIZE = 2**29  # bytes of a disk with room for all
 
 
 def mount(place: Path, options: str, *kind: str) -> None:
-    """Mount a disk, or change one that is."""
+    """Mount a disk, or change a mounted one."""
     subprocess.run(["mount", *kind, "-o", options, *(["tmpfs"] if kind else []), place], check=True)
 
 
@@ -47,7 +47,7 @@ def copy(whole: Path, folder: Path, stage: str, saves: bool) -> Project:
 
 
 def trial(whole: Path, place: Path, stage: str, share: float | None, saves: bool) -> Outcome:
-    """A stage on a disk that is too small by so much, or without a share read-only, and again on a larger one."""
+    """A stage on a disk that is too small by this much or, without a share, read-only, and again on a larger one."""
     project = copy(whole, place / "project", stage, saves)
     before = digests(project.folder)
     files = [path for name in STAGES[stage] for path in [whole / name, *(whole / name).rglob("*")]]

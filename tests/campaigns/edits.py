@@ -1,10 +1,10 @@
-"""Settings and code edited at a stage's first and last moments: is what DVC recorded what the stage did?
+"""Settings and code edited at a stage's first and last moments: does DVC record what the stage really did?
 
-Every trial takes away what `tokenize` wrote, starts `dvc repro tokenize`, and edits a setting or the stage's own code:
+Every trial removes what `tokenize` wrote, starts `dvc repro tokenize`, and edits a setting or the stage's own code:
 within a second after DVC began the stage, or when the stage writes its last folder, or within half a second after it
-wrote its last file, as DVC is about to look at the files itself; a stage that is done before its edit counts there too.
-Either the stage fails and names what changed, or what dvc.lock has beside each other are inputs and outputs of an
-undisturbed run. A further `dvc repro` ends in the outputs of the edited version.
+wrote its last file, as DVC is about to check the files itself; a stage that ends before its edit counts as the last
+case. Either the stage must fail and name what changed, or the inputs and outputs in dvc.lock must be those of an
+undisturbed run. Another `dvc repro` must end with the outputs of the edited version.
 
     python -m tests.campaigns.edits [--trials 18] [--seed 1]
 """
@@ -46,7 +46,7 @@ def recorded(project: Project) -> tuple[str, str]:
 
 
 def trial(project: Project, right: dict[str, tuple[str, str]], name: str, moment: str, pause: float) -> Outcome:
-    """Edit a file at a moment; after the stage nothing is judged, as DVC looks at the files and nothing of it runs."""
+    """Edit a file at a moment; edits after the stage are not judged, as only DVC looks at the files then."""
     with project.start("dvc", "repro", STAGE) as running:
         assert running.stdout is not None
         while moment == "first" and not running.stdout.readline().startswith("Running stage"):

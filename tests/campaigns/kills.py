@@ -1,10 +1,10 @@
-"""A pipeline killed at random moments and run again: does it end with the bytes of a run that nothing disturbed?
+"""A pipeline killed at random moments and run again: does it end with the bytes of an undisturbed run?
 
-Every trial takes a toy project in which all stages have run, takes one stage's outputs, its entry in dvc.lock and DVC's
-run cache away, starts `dvc repro`, and kills (SIGKILL) the stage, DVC, all at once or, of a stage in two processes, the
-launcher or one of the two, at a moment drawn evenly from the length of that run. Then a plain `dvc repro` runs to its
-end; where DVC was killed while it wrote its lock, after `retrace check`, as in `make repro`. Training saves its state
-every quarter of a second.
+Every trial takes a toy project in which all stages have run, removes one stage's outputs, its entry in dvc.lock and
+DVC's run cache, starts `dvc repro`, and kills (SIGKILL) the stage, DVC, all at once or, for a stage in two processes,
+the launcher or one of the two, at a moment drawn uniformly over the length of that run. Then a plain `dvc repro` runs
+to its end; if DVC was killed while it wrote its lock, `retrace check` runs first, as in `make repro`. Training saves
+its state every quarter of a second.
 
     python -m tests.campaigns.kills [--kills 100] [--seed 1]
 """
@@ -43,7 +43,7 @@ class Trials:
         """Do one trial."""
         shared, is_cold = trial.victim in ("launcher", "worker"), trial.victim not in ("stage", "all")
         kind = trial.stage, shared, is_cold
-        # In two processes up to the stage, as the bytes are others from there on.
+        # In two processes up to the stage, as the bytes differ from there on.
         repro = ("dvc", "repro", *([trial.stage] if shared else []))
         if shared and trial.stage not in self._shared:
             project, began = self._without(*kind), time.monotonic()

@@ -1,4 +1,4 @@
-"""The pipeline in other surroundings: hash seeds, locales, folders, caches, a terminal. Are the results the same bytes?
+"""The pipeline in other environments: hash seeds, locales, folders, caches, a terminal. Are the results the same bytes?
 
 Every trial clones a toy project, changes something that should not matter and runs all stages as a user would, without
 the tests' warm server. Every result is compared with those of the project in its usual place.
@@ -57,7 +57,7 @@ PLACES: Mapping[str, Place] = {
 
 
 def trial(whole: Path, folder: Path, place: Place) -> list[str]:
-    """What is wrong with the results of a clone that ran in a place; `whole` ran where it was made."""
+    """What is wrong with the results of a clone that ran in a place; `whole` ran in its usual place."""
     Project(whole).run("git", "clone", "-q", str(whole), str(folder / place.folder))
     if place.prepare:
         place.prepare(folder / place.folder)

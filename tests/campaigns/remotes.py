@@ -1,10 +1,10 @@
-"""A remote that is a folder, and one on an S3 server of loopback (moto): is what it has used, whole, and nothing else?
+"""Remotes in a folder and on a local S3 server (moto): is exactly what they hold used, and only if it is intact?
 
-A toy project that has run is sent there. Clones, with dvc.lock and without it, must run nothing and end in its bytes.
-Sending and taking are killed (SIGKILL) once so many files are there, and the connection to S3 is cut after so many
-bytes, both drawn evenly; run again, they must end with all files, and send none a second time. Files of the remote are
-damaged: none may get into a clone, which runs their stages instead. Keys of S3 are planted in the environment, and
-everything that was written and said is searched for them.
+A toy project that has run is pushed there. Clones, with dvc.lock and without it, must run nothing and end with its
+bytes. Pushing and pulling are killed (SIGKILL) once a given number of files is there, and the connection to S3 is cut
+after a given number of bytes, both drawn uniformly; run again, they must end with all files, and send none a second
+time. Files of the remote are damaged: none may get into a clone, which must run their stages instead. S3 keys are
+planted in the environment, and everything written or printed is searched for them.
 
     pip install -c requirements.txt dvc-s3 "moto[server]"
     python -m tests.campaigns.remotes [--cuts 6] [--seed 1]
@@ -54,7 +54,7 @@ class Trials:
         self.wanted = {path.relative_to(cache).as_posix(): path.read_bytes() for path in files}
 
     def run(self, project: Project, *command: str) -> tuple[int, str]:
-        """Exit code of a command and what it says, which is kept."""
+        """Exit code and output of a command; the output is kept."""
         began = time.monotonic()
         done = project.run(*command, code=None)
         self.said.append(done.stdout + done.stderr)
@@ -74,7 +74,7 @@ class Trials:
             self.store.remove(name)
 
     def lacking(self, by_dvc: bool = False) -> list[str]:
-        """Files that the remote does not have whole; of `dvc push`, of those that it sends."""
+        """Files that the remote lacks or has damaged; after `dvc push`, of those that it sends."""
         there, left_out = self.store.times(), set[str]()
         if by_dvc:
             left_out = {name for name in self.wanted if name.startswith("runs")}
@@ -83,13 +83,13 @@ class Trials:
         return [name for name, of in wanted.items() if name not in there or self.store.read(name) != of]
 
     def faults(self, clone: Project, said: str) -> list[str]:
-        """Stages that ran, results that are others than the project's, and files of the cache that are damaged."""
+        """Stages that ran, results that differ from the project's, and files of the cache that are damaged."""
         ran = [line for line in said.splitlines() if line.startswith("Running stage")]
         results = changed(digests(clone.folder), self.right)
         return ran + results + [name for name, of in cached(clone).items() if of != self.wanted.get(name, of)]
 
     def round_trips(self) -> Iterator[Outcome]:
-        """Send all, and take it where dvc.lock says what there is, and where nothing does."""
+        """Push everything, and pull it both with dvc.lock and without."""
         self.run(self.project, *PUSH)
         yield Outcome("sent", self.lacking())
         for recorded in (True, False):
@@ -98,7 +98,7 @@ class Trials:
             yield Outcome(f"taken by {'dvc.lock' if recorded else 'the run cache'}", self.faults(clone, said))
 
     def cuts(self, trials: int) -> Iterator[Outcome]:
-        """Cut transfers in both directions, by `retrace repro` and by DVC, and do them again."""
+        """Cut transfers in both directions, by `retrace repro` and by DVC, and repeat them."""
         size = self._bytes()
         for number in range(trials):
             by_dvc, on_wire, share = number % 2 == 1, size > 0 and number % 3 > 0, self.draw.random()
@@ -119,7 +119,7 @@ class Trials:
             yield Outcome(f"cut while taken{how}", self.faults(clone, said), {"killed": killed})
 
     def _cut(self, project: Project, command: Sequence[str], share: float, size: float) -> bool:
-        """Cut the wire after so many bytes or, with none, kill a command once a share of the files is there."""
+        """Cut the connection after `size` bytes or, if it is 0, kill a command once a share of the files is there."""
         if size and self.wire:
             self.wire.cut_after(size)
             self.run(project, *command)
@@ -136,7 +136,7 @@ class Trials:
         return is_killed
 
     def _bytes(self) -> int:
-        """Bytes on the wire while all is sent; 0 without one."""
+        """Bytes sent over the connection while everything is pushed; 0 without a connection."""
         if not self.wire:
             return 0
         self.clear()
@@ -145,7 +145,7 @@ class Trials:
         return self.wire.passed
 
     def damage(self) -> Iterator[Outcome]:
-        """Damage files of the remote. Where DVC compares, none is used; one that is removed there is sent again."""
+        """Damage files of the remote. If DVC verifies, none may be used; one that is removed there is sent again."""
         clone = self.clone()
         self.run(clone, *DVC, "fetch")
         chosen = self.draw.sample(sorted(name for name in cached(clone) if not name.endswith(".dir")), DAMAGED)
@@ -186,7 +186,7 @@ class Trials:
         yield Outcome("a removed list is sent again", self.lacking())
 
     def without_network(self) -> Iterator[Outcome]:
-        """What a remote that nobody reaches, or that says nothing, does to runs with nothing and something to do."""
+        """How an unreachable or silent remote affects runs with nothing and with something to do."""
         assert self.wire
         for silent in (False, True):
             self.wire.cut_after(math.inf if silent else 0)
@@ -206,7 +206,7 @@ class Trials:
         self.wire.cut_after(math.inf)
 
     def secrets(self) -> Iterator[Outcome]:
-        """Files, and things said, that a planted key is in."""
+        """Files and output that contain a planted key."""
         found = [str(path) for folder in (self.project.folder, self._clone) for path in holding(folder, PLANTED)]
         found += [name for name in self.store.times() if PLANTED.encode() in self.store.read(name)]
         yield Outcome("secrets", found + [text for text in self.said if PLANTED in text])
@@ -235,7 +235,7 @@ def damaged(content: bytes, draw: Random) -> bytes:
 
 
 def campaign(whole: Path, folder: Path, cuts: int, draw: Random) -> Iterator[Outcome]:
-    """All of it with each remote."""
+    """Everything, with each remote."""
     has_s3 = all(importlib.util.find_spec(name) for name in ("dvc_s3", "moto", "flask"))
     print("" if has_s3 else INSTALL)
     Project(whole).commit("run")

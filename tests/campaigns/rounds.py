@@ -1,7 +1,7 @@
-"""The rounds of a soak: what is edited, taken back, killed and cleared away in each, all drawn from a seed beforehand.
+"""The rounds of a soak: what is edited, reverted, killed and cleared away in each, all drawn from a seed beforehand.
 
-An edit is of a setting or of code. Which values are in place after a round is known from the drawing alone, so any
-round can be made again on its own.
+An edit changes a setting or code. The values in place after a round follow from the draws alone, so any round can be
+repeated on its own.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ State = dict[str, Any]  # what is other than at the start, by name
 
 
 class Edit(NamedTuple):
-    """Something that may have one of a few values, the first of which it has at the start."""
+    """Something with a few possible values; it has the first at the start."""
 
     weight: int  # how often it is edited
     seconds: float  # of the stages that it reruns
@@ -84,7 +84,7 @@ CHORES = {"gc": 0.12, "gc of branches": 0.05, "killed gc": 0.05, "doctor": 0.25,
 
 
 def drawn(count: int, draw: Random) -> Iterator[Round]:
-    """So many rounds."""
+    """This many rounds."""
     states = list[State]([{}])
     for number in range(1, count + 1):
         states.append(_after(states, draw))
@@ -100,7 +100,7 @@ def drawn(count: int, draw: Random) -> Iterator[Round]:
 
 
 def set_state(project: Project, before: State, after: State) -> list[str]:
-    """Edit what differs between two states; which that is."""
+    """Edit what differs between two states; returns its names."""
     names = _differing(before, after)
     values = {name: after.get(name, EDITS[name].values[0]) for name in names}
     project.set_all({name: value for name, value in values.items() if name not in CODE})

@@ -1,13 +1,13 @@
-"""A project lived in: 200 rounds of edits, reverts, kills and garbage collection. Does it end as it began?
+"""A project in long use: 200 rounds of edits, reverts, kills and garbage collection. Does it end as it began?
 
 Every round edits a toy project (tests/campaigns/rounds.py) and brings it up to date with `dvc repro`, in some after one
-that was killed. Where DVC was killed while it wrote its lock, what `retrace doctor` says comes first. Then nothing may
+that was killed. If DVC was killed while it wrote its lock, what `retrace doctor` suggests runs first. Then nothing may
 be left to run, half-written or running, and a project that was in this state before must have the same bytes as then.
-In some rounds `dvc gc`, `retrace doctor` with all that it says, or `retrace check --cache` follow.
+In some rounds `dvc gc`, everything that `retrace doctor` suggests, or `retrace check --cache` follows.
 
-At the end everything is taken back. The project, and a clean clone of its first commit, which has no cache, must have
-the metrics, models, predictions and reports of the start; the cache holds what the lock files name and nothing that DVC
-calls unused; no states of training are left.
+At the end everything is reverted. The project, and a clean clone of its first commit, which has no cache, must have the
+metrics, models, predictions and reports of the start; the cache must hold what the lock files name and nothing that DVC
+calls unused, and no training states may be left.
 
     python -m tests.campaigns.soak [--rounds 200] [--seed 1]
 
@@ -38,7 +38,7 @@ FOLDERS = {".retrace": ".retrace", "cache": ".dvc/cache/files", "run cache": ".d
 
 
 class Soak:
-    """A project, what is edited in it, and the bytes that it had in every state so far."""
+    """A project, what is edited in it, and its bytes in every state so far."""
 
     def __init__(self, project: Project, site: Path) -> None:
         self.project, self._site = project, site
@@ -93,7 +93,7 @@ class Soak:
         return {str(path): digest for path, digest in found.items() if path not in stale}
 
     def _do(self, chore: str, moment: float) -> list[str]:
-        """Clear something away; what is wrong after it."""
+        """Clear something away; returns what is wrong afterwards."""
         self.counts += Counter({chore: 1})
         if chore == "doctor":
             self.counts += Counter(mends=trials.mend(self.project, OF_DOCTOR))
@@ -107,7 +107,7 @@ class Soak:
         return wrong + self.collect("-a" if chore == "gc of branches" else "-w")
 
     def collect(self, scope: str) -> list[str]:
-        """Have DVC collect garbage; what it, or its lock files, call unused after it."""
+        """Have DVC collect garbage; returns what it, or its lock files, call unused afterwards."""
         done, mended = trials.run_mended(self.project, "dvc", "gc", scope, "-f")
         self.counts += Counter(mended=mended)
         dry = self.project.run("dvc", "gc", scope, "--dry", code=None)
@@ -124,7 +124,7 @@ class Soak:
         return {path.parent.name + path.name: path for path in files if path.is_file()}
 
     def used(self) -> set[str]:
-        """The digests that the lock files name, and those that lists of files among them do."""
+        """The digests that the lock files name, and those in the lists of files among them."""
         cached, used = self.cached(), {out["md5"] for out in self._outs()}
         lists = [json.loads(cached[name].read_text()) for name in used if name.endswith(".dir") and name in cached]
         return used | {each["md5"] for files in lists for each in files}
@@ -141,7 +141,7 @@ class Soak:
         return found
 
     def sizes(self) -> dict[str, int]:
-        """Bytes in the folders that programs keep for themselves."""
+        """Bytes in the folders that programs keep for their own use."""
         folders = {name: self.project.folder / path for name, path in FOLDERS.items()} | {"site": self._site}
         files = {name: [path for path in of.rglob("*") if not path.is_symlink()] for name, of in folders.items()}
         return {name: sum(path.stat().st_size for path in of if path.is_file()) for name, of in files.items()}
@@ -154,7 +154,7 @@ def left(project: Project) -> list[str]:
 
 
 def end(soak: Soak, digests: dict[str, str], sizes: dict[str, int]) -> dict[str, list[str]]:
-    """Take all back, clear all away and clone: what is wrong with each beside the start.
+    """Revert everything, clear everything away and clone: what is wrong with each compared with the start.
 
     That had these results, and so many bytes in the folders of programs.
     """
@@ -186,7 +186,7 @@ def _others(project: Project, found: dict[str, str], start: dict[str, str]) -> l
 
 
 def campaign(whole: Path, folder: Path, count: int, draw: Random) -> Iterator[trials.Outcome]:
-    """Rounds of a project that is committed as it is after a run, and the end."""
+    """Rounds of a project that is committed in its state after a run, and the final checks."""
     os.environ["DVC_SITE_CACHE_DIR"] = str(folder / "site")  # what DVC keeps outside of projects
     project = trials.fresh(whole, folder / "project")
     project.set_all({name: edit.values[0] for name, edit in EDITS.items() if name not in CODE})

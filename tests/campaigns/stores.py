@@ -35,7 +35,7 @@ class Folder:
         path = self._folder / name
         path.unlink()
         path.write_bytes(content)
-        path.chmod(0o444)  # by which DVC takes a file of its cache for sound
+        path.chmod(0o444)  # which makes DVC treat a file of its cache as intact
 
     def remove(self, name: str) -> None:
         (self._folder / name).unlink()
@@ -74,7 +74,7 @@ class Bucket:
 
 
 class Wire(ThreadingTCPServer):
-    """A port that passes on all to another one until it is cut; where it is `silent` it listens and says nothing."""
+    """A port that forwards everything to another one until it is cut; if `silent`, it listens and never answers."""
 
     daemon_threads = True
 
@@ -85,17 +85,17 @@ class Wire(ThreadingTCPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def cut_after(self, size: float) -> None:
-        """Cut all connections after so many bytes in both directions, and any later one at once."""
+        """Cut all connections after this many bytes in both directions, and any later one at once."""
         self.left, self.passed = size, 0
 
     def takes(self, size: int) -> bool:
-        """Whether so many bytes more are passed on."""
+        """Whether this many more bytes are passed on."""
         self.left, self.passed = self.left - size, self.passed + size
         return self.left > 0
 
 
 class _Connection(BaseRequestHandler):
-    """Two sockets, each of which gets what the other says."""
+    """Two sockets, each of which receives what the other sends."""
 
     def handle(self) -> None:
         wire, client = cast(Wire, self.server), cast(socket.socket, self.request)

@@ -1,4 +1,4 @@
-"""A selection of the campaign of malformed input, without what is large; and any bytes for every reader.
+"""A selection of the campaign of malformed input, without the large files; and arbitrary bytes for every reader.
 
 Settings that clash are all in it.
 """

@@ -1,6 +1,6 @@
 """What campaigns share: their command line, the toy project that has run, copies of it, and what is killed in them.
 
-What DVC was writing when it was killed may have to be mended before it starts again, as `retrace doctor` says.
+What DVC was writing when it was killed may have to be repaired, as `retrace doctor` says, before it starts again.
 """
 
 import argparse
@@ -46,7 +46,7 @@ TWO = "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nnum_mach
 
 
 class Outcome(NamedTuple):
-    """What became of a trial."""
+    """The outcome of a trial."""
 
     kind: str
     wrong: Sequence[str]  # what should not have been
@@ -105,13 +105,13 @@ def without(whole: Path, folder: Path, stage: str) -> Project:
 
 
 def cold(project: Project) -> Project:
-    """The same project, whose commands are no children of the warm server, so that what is killed is all there was."""
+    """The same project, with commands that are not children of the warm server, so that kills reach them all."""
     variables = project.variables or os.environ
     return replace(project, variables={name: of for name, of in variables.items() if name != warm.VARIABLE})
 
 
 def failure(done: subprocess.CompletedProcess[str]) -> list[str]:
-    """What a command that failed says last."""
+    """The last output of a command that failed."""
     return [] if done.returncode == 0 else [f"exit code {done.returncode}: {done.stderr[-1500:]}"]
 
 
@@ -127,12 +127,12 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def differing(folder: Path, other: Path) -> list[str]:
-    """The results that are not the same in two projects."""
+    """The results that differ between two projects."""
     return changed(digests(folder), digests(other))
 
 
 def changed(found: Mapping[str, str], right: Mapping[str, str]) -> list[str]:
-    """The files whose digests are others, or that are only on one side."""
+    """The files whose digests differ, or that exist on one side only."""
     return sorted({name for name, _ in found.items() ^ right.items()})
 
 
@@ -142,13 +142,13 @@ def half_written(folder: Path) -> list[str]:
 
 
 def findings(project: Project, checks: Collection[str]) -> list[dict[str, str]]:
-    """What some checks of `retrace doctor` find that can be mended."""
+    """What some checks of `retrace doctor` find that can be repaired."""
     found = json.loads(project.stage("retrace.cli.main", "doctor", "--json", code=None).stdout)["findings"]
     return [each for each in found if each["fix"] and each["check"] in checks]
 
 
 def mend(project: Project, checks: Collection[str] = LOCKS) -> int:
-    """Do what `retrace doctor` says, by default of the locks with which DVC does not start; how much that was."""
+    """Do what `retrace doctor` says, by default about locks that stop DVC; returns the number of repairs."""
     wrong = findings(project, checks)
     for found in wrong:
         command = found["fix"].partition(" && ")[0]  # then comes `dvc repro`

@@ -1,4 +1,4 @@
-"""A function of a test, called in a process of its own that knows no hub but the local one."""
+"""A test's function, called in a separate process that knows only the local hub."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ print(json.dumps(getattr(importlib.import_module(module), name)(*arguments)))
 def run_client(
     hub: LocalHub, home: Path, function: Callable[..., Any], *arguments: Any, variables: dict[str, str] | None = None
 ) -> Any:
-    """What the function returns there, by way of json; it must be one of a module, and import the clients itself."""
+    """What the function returns there, passed as json; it must be one of a module, and import the clients itself."""
     environment = {**hub.environment(home), "HF_HUB_DISABLE_PROGRESS_BARS": "1", **(variables or {})}
     python = warm.COMMAND if environment.get(warm.VARIABLE) else [sys.executable]
     command = [*python, "-c", _CALL, json.dumps([function.__module__, function.__name__, arguments])]

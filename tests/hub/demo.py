@@ -1,6 +1,6 @@
-"""The whole loop on the local hub, step by step: data from it, a toy model, publishing, loading back what is there.
+"""The whole loop on the local hub, step by step: data from it, a toy model, publishing, loading the model back.
 
-python -m tests.hub.demo FOLDER: each command is printed as one would type it, then the end of what it says. FOLDER is
+python -m tests.hub.demo FOLDER: each command is printed as one would type it, then the end of its output. FOLDER is
 new; the copy of the project in it stays.
 """
 
@@ -57,7 +57,7 @@ def _say(line: str) -> None:
 
 
 def _type(user: Project, *command: str) -> None:
-    """Print a command as one types it, run it and show the end of what it says."""
+    """Print a command as one types it, run it and show the end of its output."""
     program, *arguments = command
     _say(" ".join([program, *map(shlex.quote, arguments)]))
     python = {"retrace": (sys.executable, "-m", "retrace.cli.main"), "python": (sys.executable,)}

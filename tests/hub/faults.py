@@ -1,4 +1,4 @@
-"""What can go wrong on the way, on demand: for the next so many requests whose path matches."""
+"""Faults on demand, for the next few requests whose path matches."""
 
 import re
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Silence:
-    """The connection is accepted and nothing is answered, for so many seconds; then it is closed."""
+    """The connection is accepted and gets no answer for this many seconds; then it is closed."""
 
     seconds: float
 

@@ -14,7 +14,7 @@ _HEAD = re.compile(r"\A---\s*\n(.*?)^---\s*$", re.DOTALL | re.MULTILINE)
 
 
 def read_metadata(readme: str) -> dict[str, Any]:
-    """What the yaml at the head of README.md says; nothing if there is none.
+    """The metadata in the yaml at the head of README.md; empty if there is none.
 
     Raises yaml.YAMLError where it cannot be read.
     """
@@ -68,7 +68,7 @@ def paths_info(call: Call, revision: str) -> web.Response:
 def stored_file(call: Call, oid: str, path: str) -> web.Response:
     """The content of a large file, from the storage that `file` points to.
 
-    The real address is signed and needs no token. huggingface_hub must not send it one: it is another host.
+    The real address is signed and needs no token, and huggingface_hub must not send one, as it is another host.
     """
     if call.token is not None:
         raise HubError(400, "a token was sent to the storage")
@@ -98,7 +98,7 @@ def file(call: Call, revision: str, path: str) -> web.Response:
 
 
 def _content(call: Call, content: bytes, headers: dict[str, str]) -> web.Response:
-    """Bytes with their entity tag, or the part of them that is requested: a cut transfer goes on where it ended."""
+    """Bytes with their entity tag, or the part of them that is requested: a cut transfer continues where it stopped."""
     headers = {"Accept-Ranges": "bytes", **headers}
     if "Range" not in call.request.headers or call.request.method == "HEAD":
         return web.Response(body=content, headers=headers)

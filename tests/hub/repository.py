@@ -1,6 +1,6 @@
 """Repositories as git has them: files by hash, commits that name their parent, branches.
 
-Nothing is forgotten: every commit keeps its files, so an old revision resolves as it did.
+Every commit keeps its files, so an old revision always resolves to the same content.
 """
 
 import hashlib

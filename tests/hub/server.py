@@ -1,6 +1,6 @@
 """The local hub: two addresses on loopback, one for the hub and one for its storage of large files.
 
-They are two as the real ones are: a client must find the way from one to the other, and leave its token behind.
+There are two, as on the real hub: a client must follow the redirect from one to the other without sending its token.
 """
 
 import asyncio
@@ -127,7 +127,7 @@ class LocalHub:
         }
 
     async def _serve(self, endpoint: Endpoint, request: web.Request) -> web.StreamResponse:
-        """Answer a request, or let it fail as was asked for, and note it."""
+        """Answer a request, or let it fail as ordered, and record it."""
         call = Call(request, await request.read(), self.repositories, self.endpoint, self.storage)
         response, served = None, True
         fault: Fault | None = self.faults.take(request, None)

@@ -1,6 +1,6 @@
 """Endpoints that change something: repositories, branches, uploads and commits.
 
-What a client does wrongly, such as an upload of other bytes than announced, is a defect: the hub notes it as unserved.
+A client's mistake, such as uploading bytes other than it announced, is a defect: the hub notes it as unserved.
 """
 
 import base64
@@ -16,7 +16,7 @@ from tests.hub.routes import NAME, REPOSITORY, Call, commit_at, json_response, r
 
 @route("post", "/api/repos/create")
 def create(call: Call) -> web.Response:
-    """`create_repo`. One that exists is a conflict, which `exist_ok` makes light of: the answer has the address."""
+    """`create_repo`. An existing one is a conflict, which `exist_ok` ignores: the answer has the address."""
     body = call.json()
     kind, name = body.get("type") or "model", f"{body.get('organization') or call.user}/{body['name']}"
     call.require_writer(name)
@@ -77,7 +77,7 @@ def upload(call: Call, oid: str) -> web.Response:
 
 @route("post", f"/lfs/{REPOSITORY}/verify")
 def verify(call: Call) -> web.Response:
-    """The last step of an upload: whether what came is what was announced."""
+    """The last step of an upload: whether the bytes received are those announced."""
     objects, announced = call.writable().objects, call.json()
     file = File(objects[announced["oid"]], large=True)
     assert (len(file.content), file.sha256) == (announced["size"], announced["oid"])
@@ -88,7 +88,7 @@ def verify(call: Call) -> web.Response:
 def commit(call: Call, revision: str) -> web.Response:
     """`create_commit`: a header and then one operation a line, in json.
 
-    The server makes a commit even where nothing changes. That nothing is sent then is the client's doing.
+    The server makes a commit even if nothing changes; it is the client that sends nothing then.
     """
     repository = call.writable()
     header, *operations = [json.loads(line) for line in call.body.splitlines() if line.strip()]

@@ -1,6 +1,6 @@
-"""Stand-ins for the published data sets, from the sample corpus, in files that are called as those of ../shared/data.
+"""Stand-ins for the published data sets, from the sample corpus, in files named like those of ../shared/data.
 
-The topics of news and the purposes of citations are the kinds of articles; of restaurants, reviews speak.
+News topics and citation intents are the kinds of articles; restaurants come from the reviews.
 """
 
 import json
@@ -62,7 +62,7 @@ def _write_articles(folder: Path, names: NameMaker, times: float, parts: Mapping
 
 
 def _write_restaurants(folder: Path, part: str, name: str) -> None:
-    """Reviews with the first aspect that each judges; every sixth says nothing of it, some say both."""
+    """Reviews with the first aspect that each judges; every sixth says nothing about it, some say both."""
     rows = []
     for number, sentence in enumerate(read_sentences(folder / "sst2" / f"{part}.tsv")):
         term = next(word for word in sentence.text.split() if word in ASPECTS)

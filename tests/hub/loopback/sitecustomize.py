@@ -1,8 +1,7 @@
 """Python imports this by itself where its folder is on PYTHONPATH: then nothing leaves this machine.
 
-Names are resolved and connections made to loopback only. Any other attempt fails as it does without a
-network, and is noted in the file that OUTSIDE_LOG names, if it does. And what a client waits between two tries is
-shortened to a twentieth.
+Names are resolved and connections made to loopback only. Any other attempt fails as it does without a network, and is
+noted in the file that OUTSIDE_LOG names, if it is set. A client's waits between two tries are shortened to a twentieth.
 """
 
 import errno
