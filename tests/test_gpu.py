@@ -1,4 +1,4 @@
-"""What only a GPU can show: exact repetition and resuming, waits, losses beside a CPU's, planned memory, leases.
+"""What only a GPU can show: exact repetition and resuming, waits, losses against a CPU's, planned memory, leases.
 
 It is skipped where there is no GPU.
 

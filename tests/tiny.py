@@ -43,7 +43,7 @@ def tiny_stream(tokenizer: SubwordTokenizer, sentences: int = len(TEXT)) -> np.n
 def random_blocks(
     vocabulary: Vocabulary, block: int, batch: int, masking: Masking | None, batches: int
 ) -> BlockModelling:
-    """At least so many batches of random tokens; to be masked, or without `masking` each the next one's context."""
+    """At least this many batches of random tokens; to be masked, or without `masking` each the next one's context."""
     drawn = torch.Generator().manual_seed(0)
     stream = torch.randint(5, vocabulary.size, ((batches + 2) * batch * block,), generator=drawn)
     return BlockModelling(stream.numpy().astype("uint16"), vocabulary, block, batch, masking, 0)

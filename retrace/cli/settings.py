@@ -43,7 +43,7 @@ PRESETS = Path("presets")
 FIRST = "sample"
 HOURS = "hours"  # a section of presets
 Presets = typer.Argument(metavar="PRESET", help="the name of a file in presets/, or the path of any other file")
-Hours = typer.Option(help="write the last preset's values for a run of so many hours")
+Hours = typer.Option(help="write the last preset's values for a run of this many hours")
 COMMENT = re.compile(r"^([^#'\"\n]*\S) {2,}#", re.MULTILINE)  # after a value that became shorter
 # Sections that are replaced as a whole, as their keys belong together; all others are merged key by key.
 WHOLE = (
@@ -163,7 +163,7 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path(), hours: s
 
 
 def _merge_presets(files: Mapping[Path, Any], yaml: YAML, found: Sequence[Path], hours: str | None) -> None:
-    """Merge presets in order, then the last one's values for so many hours; raises InputError if it has none."""
+    """Merge presets in order, then the last one's values for this many hours; raises InputError if it has none."""
     budgets: object = {}
     listed = _listed_tasks(files[PARAMS])
     for path in found:

@@ -26,7 +26,7 @@ from retrace.tasks.question_answering.extractive import SpanModel
 from retrace.tasks.question_answering.generative import ANSWERING, Generator
 from retrace.tasks.question_answering.settings import AnswerSettings
 
-DESCRIPTION, BASE = "retrace.json", "base"  # beside the trained weights: how they were tuned, and the base model
+DESCRIPTION, BASE = "retrace.json", "base"  # next to the trained weights: how they were tuned, and the base model
 NEEDED = ["*.json", "*.safetensors"]
 RUN_FIRST = "run dvc repro, or dvc pull where others have run it"
 

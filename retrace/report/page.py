@@ -1,4 +1,4 @@
-"""The page as one HTML file that fetches nothing, as Markdown beside its figures, and the figures as files.
+"""The page as one HTML file that fetches nothing, as Markdown next to its figures, and the figures as files.
 
 All text is escaped, except drawings, which svg.py escapes itself. The page's security policy names its one style and
 one script by their hashes and allows nothing else.

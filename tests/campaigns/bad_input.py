@@ -31,7 +31,7 @@ THROUGH = 12  # of the cases go through a stage or `retrace check` too
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=2, help="so many times over, from 0 on")
+    parser.add_argument("--seeds", type=int, default=2, help="number of seeds, from 0 on")
     seeds = range(parser.parse_args().seeds)
     cases = [case for seed in seeds for of in READERS for case in of(Random(f"{seed} {of.__name__}"))]
     outcomes = list(run_cases(cases))

@@ -156,7 +156,7 @@ def left(project: Project) -> list[str]:
 def end(soak: Soak, digests: dict[str, str], sizes: dict[str, int]) -> dict[str, list[str]]:
     """Revert everything, clear everything away and clone: what is wrong with each compared with the start.
 
-    That had these results, and so many bytes in the folders of programs.
+    The start had these results, and this many bytes in the folders of programs.
     """
     project, clone = soak.project, Project(soak.project.folder.with_name("clone"))
     set_state(project, soak.state, {})

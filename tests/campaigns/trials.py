@@ -57,11 +57,11 @@ Campaign = Callable[[Path, Path, int, Random], Iterable[Outcome]]
 
 
 def main(campaign: Campaign, about: str | None, count: int = 1, counted: str = "trials") -> None:
-    """Make a campaign's trials: of a toy project that has run, in a folder, so many, drawn from a seed.
+    """Run a campaign's trials on a toy project that has run, a given number of them drawn from a seed.
 
-    They are counted by their kind and kept in benchmarks/ after each, as hours may be cut short; where one was not
-    right, this process ends with an error. Stages start from a warm server. At the end, on SIGTERM too, the folder is
-    removed with what runs in it.
+    Outcomes are counted by kind and written to benchmarks/ after each trial, as hours of work may be cut short; if a
+    trial failed, this process ends with an error. Stages start from a warm server. At the end, on SIGTERM too, the
+    folder is removed with what runs in it.
     """
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(f"--{counted}", type=int, default=count, dest="count")

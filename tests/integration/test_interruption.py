@@ -37,7 +37,7 @@ def _states(project: Project) -> list[Path]:
 
 
 def _killed_after(project: Project, steps: int, command: list[str]) -> None:
-    """Run a command and kill it and the stage's processes, as a power cut would, once so many steps are saved."""
+    """Run a command and kill it and the stage's processes, as a power cut would, once this many steps are saved."""
     environment = {**project.variables, "PYTHONPATH": str(project.folder), "RETRACE_SAVE_SECONDS": "0"}
     with subprocess.Popen(command, cwd=project.folder, env=environment, stdout=-3, stderr=-3) as launcher:
         while not any(int(path.name) >= steps for path in _states(project)):

@@ -71,7 +71,7 @@ signal.pause()
 
 
 def pipeline(folder: Path, cell: str, cells: int, python: str = " ".join(warm.COMMAND)) -> Project:
-    """A repository of DVC with so many cells of a matrix."""
+    """A DVC repository with this many cells of a matrix."""
     folder.mkdir()
     project = Project(folder)
     numbers = range(1, cells + 1)

@@ -1,4 +1,4 @@
-"""squad_v2 by hand and, on random answers, beside a plain restatement of what evaluate-v2.0.py defines."""
+"""squad_v2 by hand and, on random answers, against a plain restatement of what evaluate-v2.0.py defines."""
 
 import random
 import re

@@ -1,4 +1,4 @@
-"""The card is told what files and params.yaml say of a model; it says that, escaped, and nothing beside it."""
+"""The card says what files and params.yaml say about a model, escaped, and nothing else."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace

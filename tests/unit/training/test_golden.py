@@ -1,6 +1,6 @@
 """Ten-step losses per family and objective. A change of these figures changes every result: make it knowingly.
 
-After such a change write them anew: `python -m tests.unit.training.test_golden`.
+After such a change rewrite them: `python -m tests.unit.training.test_golden`.
 """
 
 import json
