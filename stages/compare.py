@@ -1,4 +1,4 @@
-"""A published study beside its run: published.yaml + what the other stages wrote → reports/study.json and its page.
+"""A published study and its run: published.yaml + what the other stages wrote → reports/study.json and its page.
 
 study.json has every cell of the study's tables: the published figure, Retrace's, its interval and a verdict. The page,
 reports/study/report.html and report.md with figures, shows them side by side, names errors and doubts in the published

@@ -1,6 +1,6 @@
 """Scores: predictions/ + the data → reports/metrics.json, reports/scores.json, reports/curves/tasks/<task>.csv.
 
-Every listed method and seed is scored at the kept epoch, beside baselines and the model before training.
+Every listed method and seed is scored at the kept epoch, next to baselines and the model before training.
 metrics.json, which git keeps, has the headline figures and counts of flags, to six digits; scores.json has everything,
 to twelve. A task with a test split is scored on it too, as `<task>-test`. No model is loaded.
 

@@ -2,7 +2,7 @@
 reports/perplexity-details.json and reports/perplexity-documents.parquet.
 
 For a masked model these are the perplexity over fixed masks and the pseudo-perplexity of a sample of passages, for a
-causal one the perplexity with sliding windows, beside a unigram baseline; each per token, per word and per byte, with
+causal one the perplexity with sliding windows, next to a unigram baseline; each per token, per word and per byte, with
 an interval for the choice of documents.
 
     python -m stages.perplexity_eval

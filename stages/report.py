@@ -1,7 +1,7 @@
 """The report: scores, curves, runs and predictions → reports/report.html, reports/report.md, reports/figures.
 
-The HTML is one self-contained file, to be mailed or put on a server. report.md has the same sections for reading on
-GitHub, without the search of predictions.
+The HTML is one self-contained file that can be mailed or put on a server. report.md has the same sections for reading
+on GitHub, without the search of predictions.
 
     python -m stages.report
 """

@@ -87,8 +87,8 @@ class Device:
     def share(self, count: int) -> list[tuple[slice, bool]]:
         """This process's share of a batch of `count` examples: rows for each forward pass, and whether they count.
 
-        Every process makes the same number of passes, since all take part in a sharded model's: where no example is
-        left for a pass, the first one stands in and does not count.
+        Every process makes the same number of passes, since all take part in a sharded model's: if no example is left
+        for a pass, the first one is used and does not count.
         """
         most = -(-count // self.processes)  # examples per process
         passes = -(-most // self.micro_batch) if self.micro_batch else 1
@@ -121,7 +121,7 @@ class Device:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Raise Interrupted if another process ended, or has not answered for the process group's timeout."""
+        """Raise Interrupted if another process ended, or did not answer within the process group's timeout."""
         try:
             yield
         except RuntimeError as error:
@@ -208,8 +208,8 @@ def peak_memory() -> int:
 def _keep_freed_memory() -> None:
     """Make glibc reuse freed memory instead of returning it to the system.
 
-    Otherwise the system clears the pages anew in every update, a quarter of the time of training a small model on a
-    CPU. Other C libraries have no such setting.
+    Otherwise the system clears the pages again in every update, which takes a quarter of a small model's training time
+    on a CPU. Other C libraries have no such setting.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -269,7 +269,7 @@ def named_out_of_memory(run: str, trains: bool = True) -> Iterator[None]:
 
 
 def _shortage(error: MemoryError | RuntimeError) -> str | None:
-    """What an allocator says when memory runs out, without its advice; None for any other error."""
+    """An allocator's message when memory runs out, without its advice; None for any other error."""
     said = str(error)
     for message in GPU_OUT_OF_MEMORY:
         if message in said:

@@ -11,7 +11,7 @@ IGNORED = -100  # the label of positions without a target, which the losses of t
 
 
 def seeded(seed: int, purpose: str) -> torch.Generator:
-    """A generator for one purpose, so that its draws do not depend on those for other purposes."""
+    """A generator for one purpose, independent of the draws for other purposes."""
     return torch.Generator().manual_seed(zlib.crc32(f"{seed} {purpose}".encode()))
 
 

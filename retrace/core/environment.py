@@ -1,4 +1,4 @@
-"""Environment variables that say how a machine is used; they change no result."""
+"""Environment variables for how a machine is used; they do not change results."""
 
 import os
 

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 from safetensors import SafetensorError
 
-BEGAN = time.time()  # seconds since 1970; of our code, only packages' __init__.py files are read before this file
+BEGAN = time.time()  # seconds since 1970; of our code, only the packages' __init__.py files are loaded before this file
 USAGE = 2  # exit code for wrong input, as in argparse
 DIVERGED = 3  # exit code of training that cannot go on with these settings
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # disk full, quota exceeded, file too large
@@ -49,12 +49,12 @@ def first_line(said: object) -> str:
 
 
 def one_line(error: Exception) -> str:
-    """All that a library's error says, in one line, cut if it is long."""
+    """A library's whole error message, in one line, cut if it is long."""
     return " ".join(str(error).split())[:MOST_SHOWN] or type(error).__name__
 
 
 class DivergedError(InputError):
-    """Training cannot go on: the loss is not finite or rose, or a batch has no target. Checkpoints are from before."""
+    """Training cannot go on: the loss is not finite or rose, or a batch has no target. Checkpoints predate that."""
 
 
 class Interrupted(Exception):  # noqa: N818 - no error: the work resumes when run again
@@ -136,7 +136,7 @@ def _leave() -> NoReturn:
 
 
 def _keep_printing() -> None:
-    """Let work go on after the reader of this process's output is gone, or if its encoding lacks a character.
+    """Keep working if the reader of this process's output has gone, or if its encoding lacks a character.
 
     Streams that a test replaced stay.
     """

@@ -43,7 +43,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
                 _flush(entry)
             if temporary.is_dir() and path.is_dir():
                 shutil.rmtree(former, ignore_errors=True)
-                path.replace(former)  # as a whole: a reader would take a folder that lost its list of digests as sound
+                path.replace(former)  # as a whole: without its list of digests, a damaged folder would pass as intact
             temporary.replace(path)
             _flush(path.parent)
     finally:
@@ -122,7 +122,7 @@ def rounded(value: Any, digits: int = COMMITTED_DIGITS) -> Any:
 
 
 def file_fault(path: Path) -> str | None:
-    """Why nothing can be read from a path, such as that it is a folder's; None if it is a file's."""
+    """Why a path cannot be read, for example because it is a folder; None if it is a file."""
     if path.is_file():
         return None
     if path.is_dir():
@@ -244,7 +244,7 @@ def _name_in(line: bytes) -> str:
 
 @contextmanager
 def _named(path: Path, temporary: Path) -> Iterator[None]:
-    """Turn whatever a library raises when the system refuses to write into an OSError that names the file."""
+    """Turn whatever a library raises when a write fails into an OSError that names the file."""
     try:
         yield
     except InputError:

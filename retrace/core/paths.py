@@ -7,7 +7,7 @@ data/question_answering/<task>/            a set of questions: {train,dev}.json
 A task may have a test split too. Each of these folders has a data card, card.json, and a list of digests of its own, so
 that a stage depends on the data that it reads and on no other.
 
-Models to start from lie in data/model (for pretraining) and data/checkpoints (for methods that start from another
+Models to start from are in data/model (for pretraining) and data/checkpoints (for methods that start from another
 model): weights, config, tokenizer and, in source.json, their origin.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 from retrace.core.errors import InputError
 from retrace.core.files import read_object
 
-UNKNOWN = "<unk>"  # WikiText's mark for a word that it left out
+UNKNOWN = "<unk>"  # WikiText's mark for an unknown word
 PROJECT = Path(__file__).parents[2]  # a study runs in a folder of its own
 WORKSPACES = Path(".retrace/studies")  # of those folders, in the project that they are copies of
 LOCKFILES = (Path("dvc.lock"), Path("data/dvc.lock"))
@@ -78,7 +78,7 @@ def named_checkpoint(name: str) -> Path:
 
 
 def checkpoint_facts(folder: Path) -> dict[str, Any]:
-    """The origin of a model's weights and what their card says; `from` is null where they began at random."""
+    """The origin of a model's weights and what their card says; `from` is null if they started at random."""
     return read_object(folder / FACTS)
 
 

@@ -1,4 +1,4 @@
-"""JSON schemas of types, and what they allow in plain English: the words of messages about settings."""
+"""JSON schemas of types, and what they allow, in plain English, for messages about settings."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -71,7 +71,7 @@ def problem(schema: Any, value: Any, error: Any) -> tuple[list[str], str]:
     """The path from a value to where pydantic found an error, and what is wrong there."""
     place: list[Any] = []
     for part in error["loc"]:
-        with suppress(LookupError, TypeError):  # a part that names one of several types leads nowhere
+        with suppress(LookupError, TypeError):  # a step that names one of several types is no place in the value
             value = value[part]
             place.append(part)
     steps = [f"[{part}]" if isinstance(part, int) else part for part in place]

@@ -103,7 +103,7 @@ def with_data(params: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, A
 
 
 class _Placed(SafeConstructor):
-    """Says where a value is that cannot be made, such as the 30th of February or a number of 5,000 digits."""
+    """Says where a value is that cannot be constructed, such as the 30th of February or a number of 5,000 digits."""
 
     def construct_object(self, node: Any, deep: bool = False) -> Any:
         try:
@@ -261,7 +261,7 @@ def load_plugin(package: str, name: str, needs: Sequence[str], key: str, place: 
 
 
 def parse_source(path: Path) -> list[ast.stmt]:
-    """The statements of a plug-in's file, for what is asked without importing it, as that takes seconds.
+    """The statements of a plug-in's file, for questions that can be answered without importing it, which takes seconds.
 
     Raises InputError if it is not Python.
     """
@@ -284,7 +284,7 @@ def _validated(kind: Any, value: Any, key: str, file: Path, keys: Mapping[str, s
         return TypeAdapter(kind).validate_json(json.dumps(value, default=str), strict=True, extra=extra)
     except ValidationError as error:
         problems = [problem(schema_of(kind), value, each) for each in error.errors()]
-        place, said = max(problems, key=lambda found: len(found[0]))  # of several types, the one that fits furthest
+        place, said = max(problems, key=lambda found: len(found[0]))  # of several types, the one whose error is deepest
         named = [keys[place[0]], *place[1:]] if keys and place else place
         path = ".".join(filter(None, [key, *named])).replace(".[", "[")
         file = file if keys is None else file_of(path or said.lstrip(".: "))

@@ -1,4 +1,4 @@
-"""Splits of a data set: which rows and texts they share, and holding out rows so that they share little.
+"""Splits of a data set: which rows and texts they share, and how to hold out rows so that they share little.
 
 Texts are compared word by word, ignoring case, accents and white space, as a lower-casing tokenizer does.
 """
@@ -92,21 +92,21 @@ def given_away(texts: Sequence[Words], training: Sequence[Words]) -> np.ndarray:
 
 
 def shared_finding(shared: np.ndarray, what: str, part: str, training: str = "train") -> list[str]:
-    """A line that says how many rows of a split, (N,), bool, are in another one too; no line if none are."""
+    """A line with how many rows of a split, (N,), bool, are also in another one; no line if none are."""
     if not shared.any():
         return []
     return [f"{int(shared.sum()):,} of {len(shared):,} {what} of {part} are in {training} too"]
 
 
 def given_away_finding(given: np.ndarray, shared: np.ndarray, what: str, part: str, how: str) -> list[str]:
-    """A line that says how many rows, (N,), bool, the training data gives away; no line if it has all of these too."""
+    """A line with how many rows, (N,), bool, the training data gives away; no line if it contains all of them."""
     if not (given & ~shared).any():
         return []
     return [f"{int(given.sum()):,} of {len(given):,} {what} of {part} {how}"]
 
 
 def count_shared(keys: Mapping[str, Sequence[Hashable]], what: str) -> tuple[dict[str, int], list[str]]:
-    """How many rows of each split are in an earlier one too, by `dev in train`; and findings, calling rows `what`."""
+    """How many rows of each split are also in an earlier one, by `dev in train`; and findings, naming rows `what`."""
     counts, findings = {}, []
     for earlier, later in combinations(keys, 2):
         shared = known_rows(keys[later], keys[earlier])
@@ -171,9 +171,8 @@ def held_out_split(
 ) -> tuple[list[Item], list[Item]]:
     """A random `share` of the items, and the rest; both keep the order of the items.
 
-    With `groups`, which gives the group of each item, groups stay together; LOOSE items go to the first part, as does
-    a group far larger than the second part should be. Raises InputError, calling the items `name`, where a part would
-    be empty.
+    With `groups`, the group of each item, groups stay together; LOOSE items go to the first part, as does a group far
+    larger than the second part should be. Raises InputError, calling the items `name`, where a part would be empty.
     """
     size = round(share * len(items))
     if not 0 < size < len(items):

@@ -21,7 +21,7 @@ _FAULTS = {  # by how csv's messages begin
 }
 _TITLE = re.compile(r"^ = (?!= ).+ = ?$")  # of an article; headings of its sections have two equals signs or more
 
-Records = Iterable[tuple[str, Mapping[str, Any]]]  # rows: where each stands, for messages, and its cells by column
+Records = Iterable[tuple[str, Mapping[str, Any]]]  # rows: the place of each, for messages, and its cells by column
 
 
 @dataclass(frozen=True)

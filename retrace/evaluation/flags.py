@@ -19,7 +19,7 @@ RISE = 0.01  # nats; losses near 0 move by less from epoch to epoch
 def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Flags:
     """Figures off their scale, or inconsistent with one another.
 
-    `f1_without_exact_match`: a high F1 with hardly an exact match: the answers are far too long, or F1 is wrong.
+    `f1_without_exact_match`: a high F1 with hardly an exact match: either the answers are far too long, or F1 is wrong.
     `recall_without_accuracy`: the model predicts the positive class for every example.
     """
     flags: Flags = {}
@@ -70,7 +70,7 @@ def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:
 
 
 def overlap_flags(task: ScoredTask) -> Flags:
-    """Examples that are in the training data too, that it gives away, and test examples that are in dev too.
+    """Examples that are also in the training data or given away by it, and test examples that are also in dev.
 
     Some are given away by chance: 0.6% of SST-2's own validation set, but 98% of a random part of its training rows.
     """

@@ -198,7 +198,7 @@ class Scoring:
         self._metrics = {name: load_metric(name, "metrics") for name in names}
         every: dict[str, Figure] = {}
         for name, metric in self._metrics.items():
-            for twice in sorted(every.keys() & metric.FIGURES.keys()):  # the one would silently replace the other
+            for twice in sorted(every.keys() & metric.FIGURES.keys()):  # one would silently replace the other
                 raise InputError(f"{plugin_file(METRICS, name)}: {twice!r} is a figure of another metric too")
             every |= metric.FIGURES
         titles = {name: figure.name or name.replace("_", " ") for name, figure in every.items()}

@@ -1,6 +1,6 @@
 """Scoring of question answering; the baselines are never answering and word overlap.
 
-METEOR and ROUGE score two empty texts 0, which would count a right refusal as wrong. So they are means over the
+METEOR and ROUGE score two empty texts 0, which would count a correct abstention as wrong. So they are means over the
 answerable questions only.
 """
 

@@ -114,7 +114,7 @@ def fine_tune(
         parts["test"] = task.examples("test")
     with computed_once(task, model, parts, 2 * settings.batch_size, device) as prepared:
         if prepared.parts is not parts:
-            device = replace(device, compiler=None)  # a head alone gains nothing
+            device = replace(device, compiler=None)  # compiling gains nothing for a head alone
         objective.examples = prepared.parts["train"]
         run = Run(title, model, objective, device, settings.optimizer, settings.lr, settings.epochs, None, checkpointer)
         recorder = _Recorder(task, run, prepared.parts, settings)

@@ -1,9 +1,9 @@
 """The rows of a data set of the Hugging Face Hub that is pinned to a commit.
 
 `datasets` reads the files once, whatever their format, and writes the rows as Arrow under HF_HOME, from where pyarrow
-reads them with or without network. It is given files that are fetched already, so that they are those of the pinned
-commit: offline, `datasets` itself takes the latest version it has. It is imported only where needed, as that takes
-seconds.
+reads them with or without network. It is given files that have already been fetched, so that they are those of the
+pinned commit: offline, `datasets` itself takes the latest version it has. It is imported only where needed, as that
+takes seconds.
 """
 
 import shutil

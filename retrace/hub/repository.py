@@ -27,7 +27,7 @@ RETRYABLE = (408, 429, 500, 502, 503, 504)  # status codes after which the same 
 BROKEN = (httpx.TimeoutException, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
 WAITS = (0.5, 1.0, 2.0)  # seconds between tries of one request; huggingface_hub retries downloads only
 LONGEST_WAIT = 60.0  # seconds, even if the hub asks for a longer wait
-NO_ADDRESS = "HF_ENDPOINT, or a proxy, is not an address"  # what the error says of it may quote a password
+NO_ADDRESS = "HF_ENDPOINT, or a proxy, is not an address"  # the error's own message may quote a password
 
 
 class RetryingClient(httpx.Client):
@@ -97,7 +97,7 @@ def _set_client() -> None:
 
 
 def _message(error: BaseException) -> str:
-    """What went wrong; empty unless it is an error of the hub or of the network."""
+    """What went wrong; empty unless the hub or the network failed."""
     hub = constants.ENDPOINT
     match error:
         case errors.GatedRepoError():

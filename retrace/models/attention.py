@@ -64,7 +64,7 @@ def sdpa_mask(
 
 
 def lean_mask(**options: Any) -> Tensor | None:
-    """The same to be added to scores; also where it is merely causal and PyTorch's attention would need none."""
+    """The same, to be added to scores; also for purely causal attention, for which PyTorch's would need no mask."""
     seen = sdpa_mask(**{**options, "allow_is_causal_skip": False})
     return None if seen is None else added_mask(seen)
 

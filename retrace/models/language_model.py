@@ -1,8 +1,8 @@
 """Language models that score only chosen positions, and BERT's with next-sentence prediction.
 
-The head is a product with the whole vocabulary, in small models most of the work, so masked models score masked
-positions only, and the loss keeps no scores. Attention may stay within documents that share a block (Raffel et al.
-2020).
+The head is a product with the whole vocabulary, which is most of the work in small models. So masked models score
+masked positions only, and the loss keeps no scores. Attention may stay within documents that share a block (Raffel et
+al. 2020).
 """
 
 from collections.abc import Mapping

@@ -62,7 +62,7 @@ class ModelSettings(Section):
 def with_family(facts: Mapping[str, Any], family: str) -> dict[str, Any]:
     """The facts of a model and the SHA-256 of its family's file.
 
-    They lie in the model's folder, so the stages that read it rerun when the file changes, without a dependency on it.
+    They are in the model's folder, so the stages that read it rerun when that file changes, without depending on it.
     """
     return {**facts, "family_code": file_digest(FOLDER / f"{family}.py")}
 

@@ -3,8 +3,8 @@
 The model reads [CLS] A [SEP] B [SEP]. In half of the pairs B follows A in the text, in the others it is from another
 document. The model predicts which, and the masked tokens.
 
-Only the words must tell the two kinds apart. So A and the length of B are drawn before the kind. In both kinds B begins
-with a sentence of its passage other than the first, and may end within a sentence.
+Nothing but the words may tell the two kinds apart. So A and the length of B are drawn before the kind. In both kinds B
+begins with a sentence of its passage other than the first, and may end within a sentence.
 """
 
 from collections.abc import Iterable, Iterator

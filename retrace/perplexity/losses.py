@@ -67,7 +67,7 @@ def document_losses(model: Answers, batches: Iterable[HeldOut], lengths: np.ndar
 class Passage:
     """Token ids of a text with its special tokens, and its numbers of words and bytes.
 
-    A word that was cut counts as the share of its bytes that was kept.
+    A word that was cut counts in proportion to the bytes that were kept.
     """
 
     ids: list[int]
@@ -94,7 +94,7 @@ def _cut(paragraph: str, tokenizer: SubwordTokenizer, length: int) -> Passage:
     words = paragraph.split()
     (ids,) = tokenizer.encode_documents([" ".join(words)])
     while len(ids) > length and len(words) > 1:
-        # The tokens per word vary little, so this lands close, and one or two rounds are enough.
+        # Tokens per word vary little, so this is close, and one or two rounds are enough.
         words = words[: max(1, min(len(words) - 1, len(words) * length // len(ids)))]
         (ids,) = tokenizer.encode_documents([" ".join(words)])
     if len(ids) > length:

@@ -35,7 +35,7 @@ UNITS = {
 }
 LIKELIHOOD = "log likelihood per token"  # what flags compare instead of perplexity, as more of it is better
 LANGUAGE_MODEL = "language model"  # who has the flags; those of tasks belong to methods
-CHUNK = 1 << 20  # tokens counted at a time, so that a stream is never all in memory
+CHUNK = 1 << 20  # tokens counted at a time, so that the whole stream is never in memory
 
 
 class PerplexityFigures(Record):
@@ -149,8 +149,9 @@ def resampled(losses: Losses, sizes: Sizes) -> Resampled:
 def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resamples: int, seed: int) -> SplitPerplexity:
     """Every measure's figures, and whether the first measure beats the unigram model by the interval.
 
-    Both are of the same documents, so they share the resamples, and the difference is paired. One document does not
-    tell how documents differ, so its figures have no interval. A text without a scored token has no figures but a flag.
+    Both are of the same documents, so they share the resamples, and the difference is paired. A single document says
+    nothing about how documents differ, so its figures have no interval. A text without a scored token has no figures
+    but a flag.
     """
     every, measures, drawn = {**measured, "unigram": unigram}, {}, {}
     for name, (losses, sizes) in every.items():
@@ -213,7 +214,7 @@ def read_documents(content: bytes) -> dict[tuple[str, str], Measured]:
 
 
 def are_same_documents(first: Measured, second: Measured) -> bool:
-    """Whether both are of the same texts in the same tokens, as far as their sizes tell."""
+    """Whether both cover the same texts in the same tokens, judging by their sizes."""
     return all(map(np.array_equal, astuple(first[1]), astuple(second[1])))
 
 

@@ -4,7 +4,7 @@ Three worlds, for training, validation and test, share no entity, and the held-o
 training never uses. Each of many nouns occurs only rarely in the labelled questions, so a model that has read the
 encyclopedia knows more than the labels teach. The labelled reviews seldom use rare adjectives, but the validation
 reviews often do: a bag of words hardly learns them. A model that has read the encyclopedia learns them from few labels,
-though from reading alone it does not know which of them praise.
+although reading alone does not tell it which ones praise.
 
 An article is a paragraph of facts, the same facts in other words, which stand for an encyclopedia's summary box, and a
 reception or a list of deeds. A person's deeds are facts of other articles, told from the other side, and agree with

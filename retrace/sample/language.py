@@ -33,7 +33,7 @@ STATEMENTS, QUESTIONS = PHRASES["statements"], PHRASES["questions"]
 PRAISE, BLAME, ASPECTS = WORDS["praise"], WORDS["blame"], WORDS["aspects"]
 COMMON = 14  # of the words of praise and of blame; the rest is rare in labelled reviews
 DEGREES, NEGATORS = PHRASES["degrees"], PHRASES["negators"]
-CONTRASTS = PHRASES["contrasts"]  # {y}: the judgement that counts; {x}: one of the opposite kind
+CONTRASTS = PHRASES["contrasts"]  # {y}: the judgement that decides the label; {x}: one of the opposite kind
 WITH_PLACE = 0.3  # share of reviews that name the place
 HELD_OUT = 4  # one of this many phrasings of judgements is kept for the held-out parts
 

@@ -149,7 +149,7 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def _least(figure: str, value: float, examples: int, first: Sequence[Scored], second: Sequence[Scored]) -> float:
-    """The smallest standard error that a difference may have for the choice of examples.
+    """The smallest standard error over the choice of examples that a difference may have.
 
     Where a few examples all agree, resamples do not vary. So it is at least what it would be if each example differed
     by the whole difference (in a macro mean, each of a class by that class's own), and if one example differed.

@@ -53,7 +53,7 @@ class ByClass:
 
     values: np.ndarray  # (C,), of the classes that have examples
     examples: np.ndarray  # (C,), how many each is a share of
-    classes: int  # in the mean, those without examples included
+    classes: int  # in the mean, including those without examples
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ def whole_shares(values: Mapping[str, np.ndarray], among: np.ndarray) -> dict[st
 
 
 def widening(examples: int) -> float:
-    """How many times too narrow a percentile interval from so few examples is (Hesterberg 2015, The American
-    Statistician 69, section 5); 1 if their number is not known, and nearly so if it is large.
+    """The factor by which a percentile interval is too narrow with so few examples (Hesterberg 2015, The American
+    Statistician 69, section 5); 1 if their number is not known, and nearly 1 if it is large.
 
     Resamples spread by the variance over N instead of N - 1, and normally rather than as Student's t.
     """  # fmt: skip
@@ -132,7 +132,7 @@ def widening(examples: int) -> float:
 
 
 def unbiased(examples: int) -> float:
-    """How many times too small the deviation of resamples is, as they vary by the variance over N instead of N - 1."""
+    """The factor by which the deviation of resamples is too small: they vary by the variance over N, not N - 1."""
     return math.sqrt(examples / (examples - 1)) if examples > 1 else 1.0
 
 

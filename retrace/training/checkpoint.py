@@ -90,7 +90,7 @@ class Checkpointer:
     """Saves and restores the checkpoints of one run."""
 
     def __init__(self, name: str, digest: str, device: Device) -> None:
-        """`digest` covers all that the result depends on, except the device."""
+        """`digest` covers everything that the result depends on, except the device."""
         self._device, self._every, self._last = device, _seconds(), time.monotonic()
         self._hardware = _hardware(device)
         states = Path(os.environ.get("DVC_ROOT") or ".") / ".retrace" / "states"

@@ -177,10 +177,10 @@ class Training(Generic[Batch, Part]):
         self.run.journal.append(measured)
 
     def rest_of_epoch(self) -> Iterator[tuple[BatchShare[Part], float, float]]:
-        """The remaining updates of the epoch, made as they are asked for, the first batch being drawn at once.
+        """The remaining updates of the epoch, made as they are requested; the first batch is drawn at once.
 
-        Each is its share, summed loss and norm of the gradient. A resumed run first draws the epoch's earlier batches
-        again, which counts in no figure.
+        Yields each update's share, summed loss and gradient norm. A resumed run first redraws the epoch's earlier
+        batches, whose time counts in no figure.
         """
         run, at, clock = self.run, self.at, Clock()
         run.model.train()
@@ -194,9 +194,9 @@ class Training(Generic[Batch, Part]):
     def _updates(
         self, share: BatchShare[Part] | None, shares: Iterator[BatchShare[Part]]
     ) -> Iterator[tuple[BatchShare[Part], float, float]]:
-        """Make updates with a share and those after it.
+        """Make updates with this share and those after it.
 
-        The next batch is drawn while a GPU computes; then the host waits for it, the only time in an update.
+        The next batch is drawn while a GPU computes; then the host waits for the GPU, the only time in an update.
         """
         run, at, clock = self.run, self.at, Clock()
         while share is not None and run.done(at) < 1:

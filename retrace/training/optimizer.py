@@ -20,7 +20,7 @@ from retrace.training.settings import OptimizerSettings
 
 
 def rate_factor(settings: OptimizerSettings, done: float, updates: int) -> float:
-    """The learning rate as a share of its peak, when the share `done` of a run of so many updates is over.
+    """The learning rate as a share of its peak, once the share `done` of a run of this many updates is done.
 
     Rises linearly during the warm-up, stays at 1, then falls linearly from the start of its decay to 0 at the end. A
     warm-up of at most one update is left out, as it would only waste the first update at a rate of 0.

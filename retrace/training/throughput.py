@@ -1,7 +1,7 @@
 """Time, memory and floating-point operations of a training run, and the peak operations of devices.
 
 Model FLOPs utilisation (Chowdhery et al. 2022, PaLM, appendix B) is the operations in the model's matrix products,
-forward and backward, over those that the device could do in the same time.
+forward and backward, divided by those that the device could do in the same time.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Data sets of the Hugging Face Hub: the repositories that data/params.yaml names, each at a commit → data/.
 
 Running text, and the labelled sentences and questions of sst2 and squad, checked and written as those of every other
-source; findings and licences are in the folders' card.json. What was downloaded before is read without the network.
+source; findings and licences are in the folders' card.json. Files downloaded before are read without the network.
 
     python -m stages.sources.hub
 """
@@ -74,7 +74,7 @@ def sentences_of(split: Table, settings: HubSentences) -> list[Example]:
     for where, cells in split.records:
         label = cell(where, cells, settings.label)
         if isinstance(label, bool) or label not in (0, 1):
-            hint = UNLABELLED if label == -1 else ""  # -1 stands for no label
+            hint = UNLABELLED if label == -1 else ""  # -1 means no label
             raise InputError(f"{where}: {settings.label} {label!r} is not allowed; expected 0 or 1{hint}")
         text = " ".join(text_cell(where, cells, settings.text).replace(NUL, " ").split())
         if not text:

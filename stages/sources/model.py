@@ -2,8 +2,8 @@
 
 Config, weights as safetensors and tokenizer, from the Hugging Face Hub or from a folder, checked; a missing
 tokenizer.json is made from the vocabulary. source.json says where they are from. With a `random_seed` the weights are
-drawn anew. If `model.checkpoint` is null, training starts from random weights and there is only source.json, which says
-so.
+initialised at random. If `model.checkpoint` is null, training starts from random weights and there is only source.json,
+which says so.
 
     python -m stages.sources.model [--name NAME]
 """

@@ -58,7 +58,7 @@ def score(outcome: Answered) -> dict[str, float]:
 
 
 def notes(outcome: Answered) -> dict[str, str]:
-    """sacrebleu's signature, which tells what was computed and by which version."""
+    """sacrebleu's signature, which says what was computed and with which version."""
     golds = [golds for golds in outcome.golds if golds]
     if not golds:
         return {}

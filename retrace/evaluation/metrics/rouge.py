@@ -33,7 +33,7 @@ def shares(outcome: Answered) -> dict[str, Share]:
 
 
 def notes(outcome: Answered) -> dict[str, str]:
-    """Says where ROUGE is 0 whatever the answer, as rouge-score reads only the letters a to z and digits."""
+    """A note where ROUGE is 0 whatever the answer, as rouge-score reads only the letters a to z and digits."""
     golds = [" ".join(golds) for golds in outcome.golds if golds]
     unread = sum(not _READ.search(gold.lower()) for gold in golds)
     said = f"0 for {unread} of {len(golds)} questions, whose right answers have no letter from a to z and no digit"

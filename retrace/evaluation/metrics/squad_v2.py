@@ -191,7 +191,7 @@ def _kinds(outcome: Answered) -> dict[str, np.ndarray]:
 
 
 def _gains(outcome: Answered) -> dict[str, np.ndarray]:
-    """What answering each question gains over abstaining, (N,).
+    """The gain from answering each question rather than abstaining, (N,).
 
     As in the script any text costs a point where there is no answer, even if it is empty after normalising.
     """

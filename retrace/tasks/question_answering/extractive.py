@@ -2,7 +2,7 @@
 
 The model may have an extra embedding that marks the words of the passage that occur in the question: the "exact match"
 feature of Chen et al. 2017 (Reading Wikipedia to Answer Open-Domain Questions, section 3.2). Matches are graded: a
-common word is a hint, a rare word a strong one, and words with the same beginning are often forms of one word.
+common word is a weak hint, a rare word a strong one, and words with the same beginning are often forms of one word.
 """
 
 from collections import Counter
@@ -28,8 +28,8 @@ from retrace.models.heads import Head, objective_of, takes_segments
 from retrace.tasks.question_answering.windows import QuestionAnswering, Span, Window, draw_windows, window_questions
 
 FILE = "question_match.safetensors"
-# Initial scale of the match embeddings over that of the token embeddings. If they started at zero, a short training
-# would be almost over before they are used.
+# Initial scale of the match embeddings over that of the token embeddings. If they started at zero, a short training run
+# would be almost over before they had an effect.
 EMPHASIS = 3.0
 LOWEST = float(np.finfo(np.float32).min)  # a score; finite, so that json holds it
 KINDS = 5  # of a match

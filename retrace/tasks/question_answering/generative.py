@@ -1,7 +1,8 @@
 """Generative question answering: a causal language model generates the answer after the passage and the question.
 
 A prompt is the token that begins a text, the passage, "Question:", the question and "Answer:" (as in Radford et al.
-2019, section 3.5). The answer and the token that ends a text follow, or only the latter if there is no answer.
+2019, section 3.5). It is followed by the answer and the token that ends a text, or only by the latter if there is no
+answer.
 """
 
 from collections.abc import Sequence
@@ -106,7 +107,8 @@ class GenerativeTask(QuestionAnswering):
     def examples(self, part: str) -> list[Prompt]:
         """A prompt for each of the part's questions, in the order of the data.
 
-        A long passage is cut to the window with most words of the question, in training to one with the answer.
+        A long passage is cut to the window that shares the most words with the question, in training to one with the
+        answer.
         """
         return self.encoded(self._questions[part], training=part == "train")
 
@@ -207,7 +209,7 @@ ANSWERING = {"extractive": ExtractiveTask, "generative": GenerativeTask}  # valu
 
 
 def chosen_window(windows: Sequence[Window], holding: bool) -> Window:
-    """The window with most words of the question; with `holding`, if possible among those with the whole answer."""
+    """The window sharing most words with the question; with `holding`, if possible one with the whole answer."""
     answered = [window for window in windows if window.start] if holding else []
     return max(answered or windows, key=_words_in_common)
 
