@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,11 +14,12 @@ from transformers import PreTrainedModel
 
 from retrace.compute.sharding import gather_weights
 from retrace.core.errors import InputError
-from retrace.finetuning.method import Adapted, has_frozen, load_trained, read_method, round_frozen, save_trained
+from retrace.finetuning.method import Adapted, Method, has_frozen, load_trained, read_method, round_frozen, save_trained
 from retrace.methods import lora
 from retrace.models.heads import Head, in_body, layer_matrices, make_model, read_model, token_embeddings
 from retrace.tasks.question_answering.generative import Generator
 from tests.tiny import FAMILIES, MODEL, tiny_config, tiny_pretrained, tiny_tokenizer
+from tests.toy import ROOT
 
 PARTS = ("frozen", "lora", "adapter")
 BESIDE_EMBEDDINGS = {"lora": {"rank": 4, "embeddings": True}, "adapter": {"embedding_rank": 4}}
@@ -105,6 +107,18 @@ def test_lora_starts_as_the_pretrained_model(tmp_path: Path, family: str, embedd
     beside = [*layer_matrices(plain, "ATTENTION"), *([token_embeddings(plain)] if embeddings else [])]
     expected = sum(4 * sum(plain.get_parameter(f"{name}.weight").shape) for name in beside)
     assert _count(model, "lora_") == expected
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_method_that_the_docs_add_trains_biases_where_there_are_any(tmp_path: Path, family: str) -> None:
+    (text,) = re.findall(r"(?s)```python\n([^`]*BitFit.*?)```", (ROOT / "docs/architecture.md").read_text())
+    added = ModuleType("retrace.methods.biases")
+    exec(compile(text, "biases.py", "exec"), vars(added))
+    model = Method(added, added.Settings(), "").start("classifier", tiny_pretrained(tmp_path, family), 1, "eager")
+    of_body = {name for name in _trained(model) if in_body(model, name)}
+    assert _trained(model).keys() - of_body, "the head"
+    assert all(name.endswith("bias") for name in of_body)
+    assert bool(of_body) == (family in ("bert", "roberta"))
 
 
 @pytest.mark.parametrize("tied", [True, False])
