@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from retrace.finetuning.features import computed_once
+from retrace.finetuning.method import read_method
 from retrace.finetuning.rdrop import divergence, rdrop_loss
 from retrace.finetuning.run import TaskObjective
 from retrace.finetuning.settings import FineTuneSettings
@@ -96,3 +98,23 @@ def test_training_has_the_loss_of_its_settings(task: Classification) -> None:
         expected = rdrop_loss(task, model, part, weight) if weight else task.loss(task.scores(model, part), part)
         assert losses[-1] == expected.item()
     assert losses[0] != losses[1]
+
+
+@pytest.mark.parametrize(("family", "differs"), [("modernbert", True), ("bert", False), ("roberta", False)])
+def test_on_a_frozen_body_only_the_heads_dropout_sets_predictions_apart(
+    tmp_path: Path, family: str, differs: bool
+) -> None:
+    """For questions BERT and RoBERTa have none in the head."""
+    passages = tiny_questions(tmp_path, "Ada Lund was born in 1601.", {"who was born?": "Ada Lund", "when?": "1601"})
+    task = ExtractiveTask(passages, TOKENIZER, tiny_answers(30))
+    body = make_model(task.head, tiny_config(family, TOKENIZER), 0, "eager")
+    set_dropout(body, 0.5)
+    read_method({}, "frozen").tune(body, task.head)
+    model, losses = task.wrap(body), []
+    with computed_once(task, model, {"train": task.examples("train")}, 2, tiny_device()) as prepared:
+        batch = task.collate(prepared.parts["train"])
+        for weight in (0.0, 5.0):
+            torch.manual_seed(1)
+            losses.append(rdrop_loss(task, model.train(), batch, weight).item())
+    assert (losses[0] < losses[1]) == differs
+    assert differs or losses[0] == losses[1]
