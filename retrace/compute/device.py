@@ -176,7 +176,8 @@ def open_device(seed: int, precision: Precision = "auto", lease: bool = True) ->
     if restarts:  # by --max_restarts; the launcher's own store has the addresses of the ended processes
         port = str(int(os.environ["MASTER_PORT"]) + restarts)
         os.environ.update(MASTER_PORT=port, TORCHELASTIC_USE_AGENT_STORE="False")
-    accelerator = Accelerator()
+    # Explicit, as a launcher's config file may set others, which would differ from the precision that is recorded.
+    accelerator = Accelerator(mixed_precision="no", dynamo_backend="no")
     torch.set_num_threads(_threads(accelerator))
     set_seed(seed)
     bf16 = uses_bf16(precision, accelerator.device)

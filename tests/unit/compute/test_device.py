@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 import torch
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from torch.distributed.distributed_c10d import default_pg_timeout
 
 from retrace.compute import device
 from retrace.compute.device import TIMEOUT, Device
+from retrace.compute.sharding import data_parallel
 from retrace.core.errors import InputError
 from retrace.training.loop import Training, train
 from tests.commands import retrace
@@ -25,9 +27,9 @@ def test_kernels_and_reductions_are_deterministic_before_the_process_group_is_ma
     """NCCL chooses how it adds when the process group is made, which Accelerator does."""
     found: list[tuple[bool, str | None]] = []
 
-    def accelerator() -> Any:
+    def accelerator(**options: Any) -> Any:
         found.append((torch.are_deterministic_algorithms_enabled(), os.environ.get("NCCL_ALGO")))
-        return made()
+        return made(**options)
 
     made = device.Accelerator
     monkeypatch.setattr(device, "Accelerator", accelerator)
@@ -52,7 +54,7 @@ def test_waiting_threads_spin_only_briefly() -> None:
 def test_a_gpu_is_leased_before_cuda_starts_unless_a_cpu_is_asked_for(monkeypatch, here: Path) -> None:
     order: list[str] = []
     monkeypatch.setattr(device, "lease_gpus", lambda: order.append("lease"))
-    monkeypatch.setattr(device, "Accelerator", lambda: order.append("start") or made())
+    monkeypatch.setattr(device, "Accelerator", lambda **options: order.append("start") or made(**options))
     made = Accelerator
     for cuda, use_cpu, expected in (
         ("12.8", "1", ["start"]),
@@ -68,6 +70,22 @@ def test_a_gpu_is_leased_before_cuda_starts_unless_a_cpu_is_asked_for(monkeypatc
     copy_settings(here)
     assert retrace("memory", "--batch", 1, "--length", 8).code == 0  # does not wait for a GPU
     assert order == ["start"]
+
+
+@pytest.mark.parametrize(("variable", "value"), [("MIXED_PRECISION", "bf16"), ("DYNAMO_BACKEND", "eager")])
+def test_accelerates_own_settings_change_neither_precision_nor_model(monkeypatch, variable: str, value: str) -> None:
+    """Its launcher passes them on from a file that people have for other programs."""
+    monkeypatch.setenv(f"ACCELERATE_{variable}", value)
+    AcceleratorState._reset_state()  # which is otherwise made once for all tests
+    model = torch.nn.Linear(3, 2)
+    given, forward = torch.randn(4, 3), model.forward
+    try:
+        prepared = data_parallel(model, tiny_device())
+        assert prepared is model
+        assert prepared.forward == forward
+        assert torch.equal(prepared(given), torch.nn.functional.linear(given, model.weight, model.bias))
+    finally:
+        AcceleratorState._reset_state()
 
 
 @pytest.mark.parametrize(
