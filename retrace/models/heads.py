@@ -18,7 +18,7 @@ from transformers.utils import logging
 
 from retrace.core.errors import InputError, one_line
 from retrace.core.files import read_object, require_file
-from retrace.core.settings import load_plugin
+from retrace.core.settings import load_plugin, plugin_file
 from retrace.core.weights import weight_files
 from retrace.models.attention import lean_attention, lean_mask, sdpa_mask
 from retrace.models.settings import FAMILIES, ModelSettings, check_family, check_pairs
@@ -73,10 +73,14 @@ def read_config(folder: Path) -> PreTrainedConfig:
 def make_model(
     head: Head, config: PreTrainedConfig, seed: int, attention: str, classes: Sequence[str] = ()
 ) -> PreTrainedModel:
-    """A float32 model with random weights from `seed`; `classes` are the names of a classifier's classes."""
+    """A float32 model with random weights from `seed`; `classes` are the names of a classifier's classes.
+
+    Raises InputError if the family's file names matrices that the model's layers do not have.
+    """
     _set_classes(config, head, classes)
     torch.manual_seed(seed)
     model = _class(head, config).from_config(config, attn_implementation=attention, dtype=torch.float32)
+    _require_matrices(model)
     if head == "classifier":
         _draw_classifier(model)
     return model
@@ -88,7 +92,7 @@ def read_model(
     """The model saved in `folder`, with a head drawn from `seed` if the saved weights have none of this size.
 
     `classes` are the names of a classifier's classes. Raises InputError if weights of the body are missing, or if
-    the saved head has another size although the model `is_tuned`.
+    the saved head has another size although the model `is_tuned`, or as `make_model` does.
     """
     for name in weight_files(folder):
         require_file(folder / name)
@@ -113,6 +117,7 @@ def read_model(
     missing = sorted(key for key in report["missing_keys"] if in_body(model, key))
     if missing:
         raise InputError(f"{folder}: weights of the model's body are missing: {missing[0]} ({len(missing)} in all)")
+    _require_matrices(model)
     new = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
     if head == "classifier" and any(key.startswith("classifier.") for key in new):
         _draw_classifier(model)
@@ -218,6 +223,19 @@ def _set_classes(config: PreTrainedConfig, head: Head, classes: Sequence[str]) -
         config.problem_type = None  # of a checkpoint's earlier task: transformers' pipeline might not take a softmax
     elif head == "spans":
         config.num_labels = 2
+
+
+def _require_matrices(model: PreTrainedModel) -> None:
+    """Raise InputError if `ATTENTION` or `OUTPUTS` name what is no matrix of a layer: methods would pass over it."""
+    family, kind = family_of(model.config), model.config.model_type
+    inner = [name for name, module in model.named_modules() if isinstance(module, nn.Linear) and _LAYER.match(name)]
+    found = sorted({_LAYER.sub("", name) for name in inner})
+    allowed = f"one of {', '.join(found)}" if found else "none, as it has no nn.Linear in a list called layer or layers"
+    for part in ("ATTENTION", "OUTPUTS"):
+        for name in getattr(family, part):
+            if name not in found:
+                said = f"{part}: {name!r} is not allowed; expected {allowed}"
+                raise InputError(f"{plugin_file(FAMILIES, kind)}: {said}")
 
 
 def _draw_classifier(model: PreTrainedModel) -> None:

@@ -1,14 +1,18 @@
 import json
+import re
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import GPT2Config
 
 from retrace.core.errors import InputError
 from retrace.core.settings import build
 from retrace.core.weights import parameters_by_module
+from retrace.families import llama, roberta
 from retrace.models.heads import longest_input, make_config, make_model, read_model, set_dropout, text_vector
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
@@ -142,6 +146,38 @@ def test_settings_that_a_family_does_not_have() -> None:
     settings = MODEL.model_copy(update={"kv_heads": 1})
     with pytest.raises(InputError, match=r"model\.kv_heads: 1 is not allowed with family: bert; expected null"):
         make_config("bert", settings, Vocabulary.of(tiny_tokenizer()))
+
+
+@pytest.mark.parametrize(
+    ("family", "part", "name", "expected"),
+    [
+        (roberta, "OUTPUTS", "output.dens",
+         "one of attention.output.dense, attention.self.key, attention.self.query, attention.self.value, "
+         "intermediate.dense, output.dense"),
+        (llama, "ATTENTION", "input_layernorm",
+         "one of mlp.down_proj, mlp.gate_proj, mlp.up_proj, self_attn.k_proj, self_attn.o_proj, self_attn.q_proj, "
+         "self_attn.v_proj"),
+    ],
+)  # fmt: skip
+def test_a_family_whose_file_names_no_matrix_of_its_layers(
+    monkeypatch: pytest.MonkeyPatch, family: ModuleType, part: str, name: str, expected: str
+) -> None:
+    """An adapter would train the head alone, and say nothing."""
+    kind = family.__name__.rpartition(".")[2]
+    monkeypatch.setattr(family, part, (*getattr(family, part), name))
+    said = f"retrace/families/{kind}.py: {part}: {name!r} is not allowed; expected {expected}"
+    with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
+        make_model("language_model", tiny_config(kind, tiny_tokenizer()), 0, "eager")
+
+
+def test_a_family_whose_layers_are_not_where_methods_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """GPT-2's list of layers is called h, and they have no nn.Linear."""
+    names = {"ATTENTION": ("attn.c_attn",), "OUTPUTS": ("attn.c_proj", "mlp.c_proj")}
+    family = SimpleNamespace(OBJECTIVE="causal", make_config=GPT2Config, **names)
+    monkeypatch.setattr("retrace.models.heads._load_family", {"gpt2": family}.get)
+    said = "retrace/families/gpt2.py: ATTENTION: 'attn.c_attn' is not allowed; expected none, as it has no nn.Linear in"
+    with pytest.raises(InputError, match=f"^{re.escape(said)}"):
+        make_model("language_model", GPT2Config(vocab_size=120, n_embd=32, n_layer=2, n_head=2), 0, "eager")
 
 
 @pytest.mark.parametrize("family", ["modernbert", "llama"])
