@@ -34,7 +34,7 @@ from retrace.report.page import fill_markdown
 from retrace.report.pretraining import INTERVALS, perplexity_table
 from retrace.report.results import judged, most_seeds, read_tasks, seconds_of, shares_of
 from retrace.report.runs import counts_table, read_runs, settings_table
-from retrace.report.summary import reading, summary_table, verdict
+from retrace.report.summary import from_the_model_of_full, reading, summary_table, verdict
 from retrace.results.grid import RUNS, Cell, Grid
 from retrace.statistics.scales import Flags, Shortfall
 from retrace.tasks.question_answering.settings import AnswerSettings
@@ -130,10 +130,12 @@ class Trained:
         """The report's verdict; how to read its table; and the table of all methods and tasks, None without scores."""
         tasks = read_tasks(self.details, self.params, with_curves=False) if self.details else []
         runs, scored = read_runs(self.params), [task for task in tasks if task.methods]
-        said = verdict(judged(tasks), self.perplexity, shares_of(runs))
+        shares = shares_of(runs)
+        alike = from_the_model_of_full(shares, self.params.get("methods", {}))
+        said = verdict(judged(tasks), self.perplexity, alike)
         if not scored:
             return said, "", None
-        table, seeds = summary_table(scored, shares_of(runs), seconds_of(runs)), most_seeds(scored)
+        table, seeds = summary_table(scored, shares, seconds_of(runs)), most_seeds(scored)
         own = f"; this model is of seed {self.cell.seed}" if self.cell else ""
         means = f"Means over {seeds} seeds{own}. " if seeds > 1 else ""
         scores = "; ".join(text for text, _ in table.groups if ": " in text)

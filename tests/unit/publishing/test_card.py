@@ -309,6 +309,26 @@ def test_the_card_has_the_verdict_and_the_table_of_the_report(params) -> None:
     assert "this model" not in Trained(None, params).results()[1]
 
 
+def test_a_method_of_another_model_is_not_set_against_full_fine_tuning_in_the_card_either(params) -> None:
+    """As in the report: LoRA on a checkpoint of its own is in the table, but no cheaper way to tune the same model."""
+    params["methods"] |= {"full": {}, "lora": {}}
+    params["finetune"] |= {"tasks": ["sst2"], "methods": ["full", "lora"], "squad_methods": [], "seeds": [1]}
+    run = _run((1,), "models differ")
+    run["methods"]["lora"] = run["methods"].pop("scratch")
+    run["comparisons"][0] |= {"second": "lora", "difference": 0.2}
+    write_json(DETAILS, {"sst2": run})
+    for method, trained in (("full", 8), ("lora", 2)):
+        path = (RUNS / "sst2" / method / "1").with_suffix(".json")
+        write_json(path, RUN.model_copy(update={"parameters": 8, "trained_parameters": trained}).to_json())
+    for checkpoint, is_said in ((None, True), ("bert", False)):
+        params["methods"]["lora"]["checkpoint"] = checkpoint
+        said, _, table = Trained(FULL, params).results()
+        sentence = "LoRA trains **25.0% of the weights**; against full fine-tuning it scores −20.0 points on reviews."
+        assert (sentence in said) == is_said
+        assert table is not None
+        assert [str(cell) for cell in table.rows[1]][:2] == ["LoRA", "25.0"]
+
+
 def test_of_one_seed_or_without_scores_no_more_is_said_than_is_known(params) -> None:
     write_json(DETAILS, {"sst2": _run((1,), "models differ")})
     said, note, _ = Trained(FULL, params).results()
