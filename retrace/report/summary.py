@@ -44,7 +44,9 @@ def verdict(
     `shares` are the percentages of weights that methods train, of those that start from the same model. A rule that
     does not apply, for instance because a method was not run, adds no sentence.
     """
-    worth, cheap, baselines = _worth(tasks), _cheap(tasks, shares), _baselines(tasks)
+    # A model of other sizes from scratch does not tell what pretraining is worth.
+    is_alike = SCRATCH in shares or FULL not in shares
+    worth, cheap, baselines = _worth(tasks) if is_alike else "", _cheap(tasks, shares), _baselines(tasks)
     said = [worth, cheap, _perplexity(perplexity), baselines]
     if any((worth, cheap, baselines)) and most_seeds(tasks) == 1:
         said.append("With one seed, these differences are between trained models and say nothing about the methods.")

@@ -597,6 +597,14 @@ def test_a_method_of_another_model_is_not_set_against_full_fine_tuning() -> None
     assert summary.from_the_model_of_full(shares, methods) == {"full": 100.0, "lora": 9.0}
 
 
+def test_a_model_of_other_sizes_from_scratch_does_not_tell_what_pretraining_is_worth() -> None:
+    task = _compared({"full": 0.9, "scratch": 0.7}, [("full", "scratch", 0.2, "full")])
+    for checkpoint, is_said in ((None, False), ("bert", True)):
+        methods = {"full": {"checkpoint": "bert"}, "scratch": {"checkpoint": checkpoint}}
+        shares = summary.from_the_model_of_full({"full": 100.0, "scratch": 100.0}, methods)
+        assert any(said.startswith("Pretraining is worth +20.0") for said in _said(task, **shares)) == is_said
+
+
 def test_a_correlation_counts_as_much_as_a_share_of_100() -> None:
     """The adapter gains half a point on reviews, and on the other task nearly all is lost."""
     reviews, cola = {"full": 0.8, "lora": 0.79, "adapter": 0.805}, {"full": 0.9, "lora": 0.88, "adapter": 0.2}
