@@ -11,6 +11,7 @@ from ruamel.yaml import YAML
 from retrace.cli.settings import PRESETS, write_presets
 from retrace.core.settings import PARAMS, file_of, read_yaml
 from retrace.report.runs import flat
+from retrace.training.settings import OptimizerSettings
 from tests.campaigns.bad_settings import documented_keys
 from tests.commands import refused, retrace
 from tests.toy import ROOT, copy_settings
@@ -115,6 +116,7 @@ def test_a_study_leaves_no_tasks_of_another(folder: Path) -> None:
 def test_the_samples_preset_sets_every_key_but_those_that_presets_leave_alone() -> None:
     """Else what params.yaml has for such a key stays, whatever preset is written."""
     keys = {key.name for key in documented_keys() if file_of(key.name) == PARAMS}
+    keys |= {f"{task}.optimizer.{name}" for task in ("sst2", "squad") for name in OptimizerSettings.model_fields}
     values = flat(read_yaml(ROOT / PRESETS / "sample.yaml"))
     left = {key for key in keys if not any(f"{name}.".startswith(f"{key}.") for name in values)}
     assert {name.partition(".")[0] for name in left} == {"finetune", "methods", "review"}
