@@ -14,7 +14,7 @@ from retrace.report.runs import flat
 from retrace.training.settings import OptimizerSettings
 from tests.campaigns.bad_settings import documented_keys
 from tests.commands import refused, retrace
-from tests.toy import ROOT, copy_settings
+from tests.toy import ROOT, Project, copy_settings
 
 FILES = ("params.yaml", "data/params.yaml")
 STUDIES = sorted((ROOT / "studies").glob("*/params.yaml"))
@@ -158,6 +158,20 @@ def test_the_presets_of_a_study_are_accepted(folder: Path, study: Path) -> None:
     small = study.with_name("small.yaml")
     if small.is_file():
         write_presets([study, small])
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda path: path.parent.name)
+def test_a_study_means_the_same_whatever_was_there(folder: Path, study: Path) -> None:
+    write_presets([study])
+    alone = [flat(read_yaml(folder / file)) for file in FILES]
+    copy_settings(folder)
+    own = {"folder": "data/own/a", "train": "t.json", "dev": "d.json"}
+    optimizers = {"sst2.optimizer.max_loss_rise": 2.0, "squad.optimizer.max_grad_norm": 1.0}  # defaults
+    Project(folder).set_all({"question_answering": {"own": own}, "own": read_yaml(folder / "params.yaml")["squad"]})
+    Project(folder).set_all({"finetune.questions": ["own"], **dict.fromkeys(optimizers, 0.1)})
+    write_presets([study])
+    params, data = (flat(read_yaml(folder / file)) for file in FILES)
+    assert [params, data] == [alone[0] | optimizers, alone[1]]
 
 
 def test_what_a_preset_holds_as_a_whole_is_replaced(folder: Path) -> None:
