@@ -91,6 +91,30 @@ def test_an_adapter_is_only_sent_for_a_base_with_the_weights_that_it_was_trained
     assert publish._send(Path(), trained, address, False, "c" * 40) == f"published as org/name@{'b' * 40}"
 
 
+def test_no_other_model_is_prepared_before_this_one_is_sent(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dry run for another repository would replace the card of the one whose weights are being sent."""
+    copy_settings(here)
+    Path("models/pretrained").mkdir(parents=True)
+    monkeypatch.setenv("HF_TOKEN", "token")
+    monkeypatch.setattr(publish, "git", lambda *_: "c" * 40)
+    monkeypatch.setattr(publish, "_doubts", lambda _: {})
+    monkeypatch.setattr(publish, "write_pretrained", lambda *_: None)
+    monkeypatch.setattr(publish, "model_card", lambda _, __, address, ___: address.repository)
+    monkeypatch.setattr(publish, "_write_card", lambda folder, _, card, __: (folder / "README.md").write_text(card))
+    monkeypatch.setattr(publish, "_list", lambda *_: None)
+    sent = []
+
+    def upload(folder: Path, *_: object) -> tuple[Pin, bool]:
+        sent.append(refused("publish", "org/other"))
+        sent.append((folder / "README.md").read_text())
+        return Pin("org/name", "b" * 40), True
+
+    monkeypatch.setattr(publish, "upload", upload)
+    assert retrace("publish", "org/name", "--push").out == f"published as org/name@{'b' * 40}\n"
+    assert sent == ["error: publish is already running here\n", "org/name"]
+    assert retrace("publish", "org/other").code == 0
+
+
 def test_a_folder_without_a_model_or_a_commit_is_one_line(here: Path) -> None:
     copy_settings(here)
     subprocess.run(["git", "init", "-q"], check=True)
