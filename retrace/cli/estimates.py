@@ -200,7 +200,7 @@ def plan(
     a run reached.
     """
     from retrace.estimates.memory import pretraining_needs
-    from retrace.estimates.needs import STATES, TRAINED
+    from retrace.estimates.needs import STATES, TRAINED, require_readable
     from retrace.training.throughput import PEAKS
 
     devices = devices or [1, 8, 64]
@@ -209,6 +209,7 @@ def plan(
     recipe = PretrainParams.read().pretrain
     recipe = recipe.model_copy(update={"batch_size": batch or recipe.batch_size})
     config = _named(None).config
+    require_readable("pretrain.block_size", recipe.block_size, config)
     blocks = {each: math.ceil(recipe.batch_size / each) for each in devices}  # per step, on the device with the most
     needed = {count: pretraining_needs(config, recipe, count, not fp32, "sdpa") for count in {*blocks.values()}}
     first = needed[blocks[devices[0]]]

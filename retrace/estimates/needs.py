@@ -16,14 +16,14 @@ from retrace.compute.device import attention_of, is_sharded, uses_bf16
 from retrace.core.errors import InputError
 from retrace.core.files import size
 from retrace.core.paths import CHECKPOINT, FACTS, PRETRAINED, checkpoint_facts, named_checkpoint
-from retrace.core.settings import Precision, build
+from retrace.core.settings import PARAMS, Precision, build
 from retrace.estimates.architectures import described, find_model
 from retrace.estimates.memory import FLOAT, Load, Needs, pretraining_needs, update_needs
 from retrace.finetuning.method import Method, read_method
 from retrace.finetuning.run import adjusted
-from retrace.finetuning.settings import FineTuneSettings
+from retrace.finetuning.settings import INPUT_LENGTHS, FineTuneSettings
 from retrace.hub.pins import PinnedFolder, read_initial_checkpoint
-from retrace.models.heads import Head, read_config
+from retrace.models.heads import Head, longest_input, read_config
 from retrace.pretraining.settings import PretrainSettings
 from retrace.results.grid import WEIGHTS, Grid
 from retrace.tasks.question_answering.generative import ANSWERING
@@ -74,7 +74,7 @@ def require_room(params: Mapping[str, Any]) -> Iterator[str]:
     """What the runs need and what is available, line by line.
 
     Raises InputError if there is clearly too little: less memory in total than one device needs, or less than half
-    of the disk space.
+    of the disk space; or if a run has longer inputs than its model accepts.
     """
     runs = list(_runs(params))
     unknown = [name or "model" for name, config in _configs(params).items() if config is None]
@@ -133,7 +133,10 @@ def config_of(params: Mapping[str, Any], name: str | None = None) -> PreTrainedC
 
 
 def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None) -> Iterator[Planned]:
-    """Pretraining, if there is any, and each fine-tuning run of a model of known size; or `only` the run of a name."""
+    """Pretraining, if there is any, and each fine-tuning run of a model of known size; or `only` the run of a name.
+
+    Raises InputError if a run has longer inputs than its model accepts.
+    """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     bf16 = uses_bf16(build(Precision, params, "precision"), device)
     attention = attention_of(device)
@@ -141,6 +144,7 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
     own = configs.get(None)
     if own is not None and only in (None, PRETRAINING):
         recipe = build(PretrainSettings, params, "pretrain")
+        require_readable("pretrain.block_size", recipe.block_size, own)
         needs = pretraining_needs(own, recipe, math.ceil(recipe.batch_size / processes), bf16, attention)
         starts = read_initial_checkpoint(params).origin is not None
         yield Planned(PRETRAINING, CHECKPOINT if starts else None, needs, _bytes(PRETRAINED))
@@ -152,10 +156,22 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
             cells = [cell for cell in grid.runs_of(task, label) if only in (None, cell.title)]
             if config is not None and cells:
                 settings = adjusted(build(kind, params, task), method.settings)
+                for key in INPUT_LENGTHS:
+                    require_readable(f"{task}.{key}", getattr(settings, key, None), config)
                 needs = _tuning_needs(settings, method, config, processes, bf16, attention)
                 fetched = None if method.base == PRETRAINED else method.base
                 for cell in cells:
                     yield Planned(cell.title, fetched, needs, _bytes(WEIGHTS / cell.path))
+
+
+def require_readable(key: str, length: int | None, config: PreTrainedConfig) -> None:
+    """Raise InputError if the length under a key of params.yaml is more tokens than the model accepts.
+
+    `retrace check` knows that only of a model without a checkpoint, and an update of the model would fail.
+    """
+    longest = longest_input(config)
+    if length is not None and length > longest:
+        raise InputError(f"{PARAMS}: {key}: {length} is not allowed; the model reads at most {longest} tokens")
 
 
 def _bytes(folder: Path) -> int:

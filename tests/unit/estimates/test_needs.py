@@ -19,6 +19,7 @@ from tests.commands import refused, retrace
 from tests.toy import TOY, copy_settings
 
 GIB = 2**30
+BERT = "google-bert/bert-base-uncased@" + "1" * 40  # reads 512 tokens
 GRID = {"finetune.methods": ["full", "frozen"], "finetune.squad_methods": ["full"], "finetune.seeds": [1, 2]}
 SMALL = GRID | {f"model.{key}": value for key, value in TOY["model"].items()}
 
@@ -171,6 +172,24 @@ def test_a_model_of_unknown_size_is_named(machine) -> None:
     machine.project.set_all({"checkpoints": models, **only})
     said = "needs: the sizes of other are not known before they are fetched, and left out\n"
     assert retrace("needs").out == said
+
+
+LONGER = [
+    (("pretrain", "pretrain.block_size"), {"family": "bert", "model.checkpoint": BERT}),
+    (("sst2 full 1", "sst2.max_length"), {"methods.full": {"checkpoint": "bert"}}),
+    (("squad full 1", "squad.train_length"), {"methods.full": {"checkpoint": "bert"}}),
+]
+
+
+@pytest.mark.parametrize(("asked", "changes"), LONGER)
+def test_longer_inputs_than_a_checkpoint_reads_are_one_line(machine, asked: tuple[str, str], changes: dict) -> None:
+    run, key = asked
+    machine.project.set_all({"checkpoints": {"bert": {"family": "bert", "checkpoint": BERT}}, **changes, key: 513})
+    said = f"params.yaml: {key}: 513 is not allowed; the model reads at most 512 tokens"
+    with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
+        _planned(run)
+    if run == "pretrain":
+        assert refused("plan", "--tokens", "1e9") == f"error: {said}\n"
 
 
 def test_the_folder_of_another_checkpoint_is_not_this_ones(here: Path) -> None:
