@@ -188,9 +188,16 @@ def fill_workspace(study: Path, folder: Path, small: bool, seed: int | None = No
         presets.append(folder / "seed.yaml")
         write_text(presets[-1], f"seed: {seed}\nfinetune: {{seeds: [{seed}]}}\n")
     write_presets(presets, folder)
-    if (project / OWN).is_dir() and not (folder / OWN).is_symlink():
-        (folder / OWN).symlink_to((project / OWN).resolve(), target_is_directory=True)
+    _link_own((project / OWN).resolve(), folder / OWN)
     _configure_dvc(project, folder)
+
+
+def _link_own(own: Path, link: Path) -> None:
+    """Link to the user's data; in a checkout that was moved or copied, the link is to the former place."""
+    if link.is_symlink() and link.readlink() != own:
+        link.unlink()
+    if own.is_dir() and not link.is_symlink():
+        link.symlink_to(own, target_is_directory=True)
 
 
 def _project_files(project: Path) -> Iterator[Path]:

@@ -73,6 +73,10 @@ def test_the_studys_settings_and_the_users_data_are_in_force_there_and_nowhere_e
         params = read_params(folder)
         assert (params["family"], params["pretrain"]["block_size"]) == ("bert", block)
         assert (folder / "data/own/sst2/train.tsv").samefile(own)
+        (folder / "data/own").unlink()
+        (folder / "data/own").symlink_to(project.folder.parent / "former")  # where the checkout was moved from
+        _fill(project, "bert-wikitext2", small)
+        assert (folder / "data/own/sst2/train.tsv").samefile(own)
     assert project.run("git", "status", "--porcelain").stdout == ""
 
 
