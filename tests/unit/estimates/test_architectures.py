@@ -42,7 +42,6 @@ def test_totals_of_the_architectures(
     form = closed_form(config, counts)
     assert form is not None
     assert (sums(counts)["total"], form.differences) == (expected, differences)
-    assert form.total + sum(differences.values()) == expected
 
 
 @pytest.mark.parametrize("architecture", [name for name in architectures.architecture_names() if name != "scibert"])
@@ -59,7 +58,6 @@ def test_no_difference_goes_unnamed(family: str, head: Head | None, method: str)
     config = make_config(family, MODEL, Vocabulary(120, *range(5)))
     _, counts = count_parameters(head, config, read_method({}, method).tune)
     form: Any = closed_form(config, counts)
-    assert form.total + sum(form.differences.values()) == sums(counts)["total"]
     named = [more for part, more in form.differences.items() if "lora_" in part or ".adapter" in part]
     assert sum(named) == sums(counts)["added"]
     assert not {term.name for term in form.terms} - {"pooler"} & form.differences.keys()

@@ -92,7 +92,6 @@ def test_the_equations_of_roberta_small_give_what_is_said() -> None:
         24 * d**2 + d * (tokens + length + 2) + 42 * d,
     ]  # fmt: skip
     assert all(f"{count:,}" in row["gives"] for count, row in zip(said, _equations("roberta-small"), strict=True))
-    assert said[-1] == 22_829_056
 
 
 def test_a_formula_comes_to_the_model_by_its_differences() -> None:
@@ -127,7 +126,6 @@ def test_the_memory_formulas_give_what_is_said() -> None:
     for text, (hidden, pairs, wide) in zip(gives[-6:], kept, strict=True):
         per_pair = f" + {layers * pairs * heads / 10**6:.4f}·bl²" if pairs else ""
         assert text.endswith(f"{layers * (hidden * size + wide * inner) / 10**6:.4f}·bl{per_pair}")
-    assert tuple(map(sum, zip(*kept[:-1], strict=True))) == kept[-1], "the layer's are those of its equations"
     study = build_file(PublishedStudy, ROOT / "studies/plm-peft/published.yaml")
     doubts = " ".join(doubt.finding for doubt in study.doubts)
     assert f"{16 * count / 2**20:,.0f} and {(4 * count + 16 * added) / 2**20:,.0f} MiB" in doubts
