@@ -109,15 +109,6 @@ def test_the_pretrained_model_is_published_as_it_is(tmp_path: Path, family: str)
 PIN = Pin("org/base", "a" * 40)
 
 
-@pytest.mark.parametrize("method", ["lora", "adapter"])
-def test_an_adapter_alone_names_the_commit_it_goes_onto(tmp_path: Path, method: str) -> None:
-    pretrained, tuning = tiny_pretrained(tmp_path / "pretrained", "llama"), _tuning(method, "classifier")
-    published, _, folder = _publish(tmp_path, tuning, pretrained, Address("org/name", "trial", PIN))
-    written = " ".join([*published.lines, *(path.read_text() for path in folder.glob("*.json"))])
-    assert PIN.commit in written
-    assert not list(folder.rglob("model.safetensors"))
-
-
 def test_an_adapter_of_lora_is_loaded_onto_that_commit_by_transformers_and_by_peft(tmp_path: Path) -> None:
     pretrained = tiny_pretrained(tmp_path / "pretrained", "llama")
     published, _, folder = _publish(tmp_path, _tuning("lora", "spans"), pretrained, Address("org/name", "trial", PIN))
@@ -138,6 +129,7 @@ def test_a_model_is_fetched_at_the_commits_asked_for_with_no_token_but_the_envir
     pretrained = tiny_pretrained(tmp_path / "pretrained", "llama")
     address = Address("org/name", "trial", PIN)
     _, model, folder = _publish(tmp_path, _tuning("adapter", "classifier"), pretrained, address)
+    assert not list(folder.rglob("model.safetensors"))
     asked, there = [], {"org/name": folder, "org/base": pretrained}
 
     def fetch(name: str, revision: str | None, token: str | bool | None, **_: Any) -> Path:
