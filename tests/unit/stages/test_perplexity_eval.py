@@ -13,8 +13,7 @@ from retrace.core.paths import TEXT as RUNNING
 from retrace.datasets.text import PARTS, read_documents, text_path
 from retrace.models.heads import make_config
 from retrace.models.language_model import LanguageModel, make_language_model
-from retrace.objectives.language_modelling import mask_id, masked_batches
-from retrace.perplexity.losses import document_losses, sizes_of
+from retrace.objectives.language_modelling import mask_id
 from retrace.perplexity.measures import PERPLEXITY_DETAILS, PerplexityFigures, figures_of
 from retrace.perplexity.settings import PerplexityParams
 from retrace.tokens.blocks import write_stream
@@ -111,19 +110,6 @@ def test_perplexity_by_hand_by_the_harness_definitions_and_as_reported(texts: li
     for family, expected in by_hand.items():
         found = _reported(texts, family, tmp_path)
         assert {unit: getattr(found, unit) for unit in expected} == pytest.approx(expected, rel=1e-4)
-
-
-def test_masked_figures_are_the_mean_of_what_is_masked_for_each_ordinary_token(tmp_path: Path) -> None:
-    tokenizer, texts = _tokenizer(), [*TEXT[:3], *TEXTS["short"]]
-    vocabulary, stream = Vocabulary.of(tokenizer), np.concatenate(tokenizer.encode_documents(texts))
-    lengths, sizes = sizes_of(texts, tokenizer)
-    batches = masked_batches(stream, 32, 0.15, vocabulary)
-    losses = document_losses(_model_of("bert", tokenizer), batches, lengths, tiny_device())
-    figures = figures_of(losses, sizes)
-    ordinary = int((~np.isin(stream, vocabulary.special)).sum())
-    words = sum(len(text.split()) for text in texts)
-    assert losses.scored.sum() < ordinary / 4
-    assert math.log(figures.perplexity_per_word or 0) == pytest.approx(losses.mean * ordinary / words)
 
 
 def test_each_split_has_its_own_figures_beside_those_of_word_counts_in_training(here: Path) -> None:
