@@ -140,17 +140,18 @@ def test_a_stage_reads_the_keys_that_dvc_compares(file: str) -> None:
             assert [key.replace("${data}", data) for key in listed] == STAGES[data].dvc_keys()
 
 
-def test_what_dvc_is_writing_into_its_cache_is_no_damage(here: Path, capsys) -> None:
+@pytest.mark.parametrize("ending", ["", ".dir"])
+def test_only_what_has_another_content_than_its_name_says_is_damaged(here: Path, capsys, ending: str) -> None:
+    """Of a file, and of the list of a folder's; what DVC is writing has no such name yet."""
     (here / ".dvc").mkdir()
-    sound, damaged, temporary = (
-        cache_folder() / name for name in ("5d/41402abc4b2a76b9719d911017c592", "00/" + "0" * 30, "00/tmpa1")
-    )
+    names = (f"5d/41402abc4b2a76b9719d911017c592{ending}", f"00/{'0' * 30}{ending}", "00/tmpa1")
+    sound, damaged, temporary = (cache_folder() / name for name in names)
     for path in (sound, damaged, temporary):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("hello")
     mend_cache()
     assert [path.exists() for path in (sound, damaged, temporary)] == [True, False, True]
-    assert capsys.readouterr().out.endswith("DVC's cache: 2 files, 1 damaged\n")
+    assert capsys.readouterr().out == f"{damaged}: damaged, and removed\nDVC's cache: 2 files, 1 damaged\n"
 
 
 def test_outside_of_a_checkout_no_cache_is_touched(here: Path) -> None:
@@ -160,14 +161,3 @@ def test_outside_of_a_checkout_no_cache_is_touched(here: Path) -> None:
     damaged.write_text("hello")
     assert "params.yaml: no such file or folder" in refused("check", "--cache")
     assert damaged.exists()
-
-
-def test_a_list_of_a_folder_in_the_cache_is_damaged_only_if_its_content_is_another(here: Path, capsys) -> None:
-    (here / ".dvc").mkdir()
-    sound, damaged = (cache_folder() / name for name in ("5d/41402abc4b2a76b9719d911017c592.dir", f"00/{'0' * 30}.dir"))
-    for path in (sound, damaged):
-        path.parent.mkdir(parents=True)
-        path.write_text("hello")
-    mend_cache()
-    assert [path.exists() for path in (sound, damaged)] == [True, False]
-    assert capsys.readouterr().out == f"{damaged}: damaged, and removed\nDVC's cache: 2 files, 1 damaged\n"

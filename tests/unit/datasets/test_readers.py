@@ -33,7 +33,7 @@ def test_columns_are_found_by_name_in_any_order(tmp_path: Path) -> None:
     assert read_sentences(path) == [Example("good .", None, 1), Example("bad .", None, 0)]
 
 
-@pytest.mark.parametrize("text", [" Ada", "Ada ", " Ada "])
+@pytest.mark.parametrize("text", [" Ada", "Ada "])
 def test_white_space_about_an_answer_is_left_out(tmp_path: Path, text: str) -> None:
     source = tiny_questions(tmp_path, "Yes Ada did.", {"Who?": text})
     (question,) = read_questions(questions_path(source, "dev"))
