@@ -279,14 +279,18 @@ def test_other_texts_with_the_same_labels_are_other_examples(repository: Reposit
     assert [change.why for change in _found()[1].changes] == [why]
 
 
+def _lock(digests: dict[str, str]) -> None:
+    """A lock file that has digests of the folders that a stage read."""
+    read = [{"path": path, "hash": "md5", "md5": digest} for path, digest in digests.items()]
+    write_text(Path("dvc.lock"), json.dumps({"schema": "2.0", "stages": {"evaluate": {"cmd": "x", "deps": read}}}))
+
+
 def test_on_examples_that_are_known_to_be_the_same_a_loss_is_compared_whatever_models_were_trained_on(
     repository: Repository,
 ) -> None:
     """The lock file says that the task's folder differs, the predictions that the examples do not; nor do seeds."""
-    folder, lock = "data/classification/sst2", {"schema": "2.0", "stages": {"evaluate": {"cmd": "x"}}}
     for digest, loss, seeds in (("one", 0.5, [1, 2]), ("two", 0.6, [1, 2]), ("two", 0.6, [2, 1])):
-        lock["stages"]["evaluate"]["deps"] = [{"path": folder, "hash": "md5", "md5": digest}]
-        write_text(Path("dvc.lock"), json.dumps(lock))
+        _lock({"data/classification/sst2": digest})
         repository.set("finetune.seeds", seeds)
         _predict(40, 40)
         metrics = {"sst2": METRICS["sst2"] | {"full": ACCURACY | {"validation_loss": loss}}}
@@ -321,46 +325,34 @@ def test_seeds_that_differ_are_not_paired(repository: Repository) -> None:
 
 def test_without_predictions_data_that_differs_by_the_lock_file_is_not_compared(repository: Repository) -> None:
     """As in a fresh clone, after a run on one's own files: the committed figures are those of the sample."""
-
-    def lock(**digests: str) -> None:
-        read = [{"path": path, "hash": "md5", "md5": digest} for path, digest in digests.items()]
-        write_text(Path("dvc.lock"), json.dumps({"schema": "2.0", "stages": {"evaluate": {"cmd": "x", "deps": read}}}))
-
-    task, text = "data/classification/sst2", "data/text"
-    lock(**{task: "1", text: "1"})
+    _lock({"data/classification/sst2": "1", "data/text": "1"})
     repository.commit()
     metrics, perplexity = _metrics(full=0.5), {**PERPLEXITY, "valid": {"masked": 9.0, "unigram": 200.0}}
     metrics["sst2"]["baselines"] = {"tfidf": {"accuracy": 0.4}}
     repository.write(metrics, perplexity)
     assert _found(code=1)[0].startswith("worse: reviews accuracy (full) −30.0 points")
-    lock(**{task: "2", text: "1"})
+    _lock({"data/classification/sst2": "2", "data/text": "1"})
     said, found = _found(code=1)
     assert said.startswith("worse: masked perplexity (valid) +3.00")
     assert {change.why for change in found.changes if change.place.of == "sst2"} == {"not compared: the data differs"}
     Path("dvc.lock").unlink()
     assert _found(code=1)[0].startswith("worse: reviews accuracy (full) −30.0 points"), "nothing is known to differ"
-    lock(**{task: "2", text: "2"})
+    _lock({"data/classification/sst2": "2", "data/text": "2"})
     said, found = _found()
     assert list(found.notes) == [], "no interval is shown, so none leaves anything out"
     assert said == "not compared: 4 of 11 figures differ, and none of these can be compared"
 
 
-def _lock(**digests: str) -> None:
-    """A lock file that has digests of what a stage read, by folder of `models`."""
-    read = [{"path": f"models/{name}", "hash": "md5", "md5": digest} for name, digest in digests.items()]
-    write_text(Path("dvc.lock"), json.dumps({"schema": "2.0", "stages": {"evaluate": {"cmd": "x", "deps": read}}}))
-
-
 def test_without_losses_perplexities_of_other_tokens_by_the_lock_file_are_not_compared(repository: Repository) -> None:
     """As in a fresh clone, after a run with a larger vocabulary: losses of the committed run are not there."""
-    _lock(tokenizer="1", tokens="1")
+    _lock({"models/tokenizer": "1", "models/tokens": "1"})
     repository.commit()
     repository.write(perplexity={**PERPLEXITY, "valid": {"masked": 9.0, "unigram": 240.0}})
     # Another training text has other tokens of the same tokenizer; another file of a tokenizer may make the same.
-    for digests in ({"tokenizer": "1", "tokens": "2"}, {"tokenizer": "2", "tokens": "1"}):
-        _lock(**digests)
+    for tokenizer, tokens in (("1", "2"), ("2", "1")):
+        _lock({"models/tokenizer": tokenizer, "models/tokens": tokens})
         assert _found(code=1)[0].startswith("worse: masked perplexity (valid) +3.00")
-    _lock(tokenizer="2", tokens="2")
+    _lock({"models/tokenizer": "2", "models/tokens": "2"})
     said, found = _found()
     assert said == "not compared: 2 of 11 figures differ, and none of these can be compared"
     assert {change.why for change in found.changes} == {"not compared: the tokenizer differs"}
@@ -485,12 +477,12 @@ def test_one_pretrained_model_is_not_said_to_be_two_as_it_is_measured_with_anoth
     repository: Repository,
 ) -> None:
     """Its perplexity differs, and so does what fine-tuning with other settings made of it."""
-    _lock(pretrained="1")
+    _lock({"models/pretrained": "1"})
     repository.commit(_metrics(full=0.9))
     repository.write(_metrics(full=0.8), {"valid": {"masked": 9.0, "unigram": 160.0}})
     repository.set("perplexity.mask_rate", 0.3)
     for digest, count in (("1", 0), ("2", 1)):
-        _lock(pretrained=digest)
+        _lock({"models/pretrained": digest})
         assert len([note for note in _found(code=1)[1].notes if "seeds of pretraining" in note]) == count
 
 
