@@ -433,13 +433,6 @@ def test_perplexities_are_paired_by_document(repository: Repository) -> None:
     assert "one seed, 95% interval −0.68 to −0.46 over documents" in change.why
 
 
-def test_perplexities_of_one_document_have_no_interval(repository: Repository) -> None:
-    repository.commit(perplexity=_lose([1.8]))
-    repository.write(perplexity=_lose([1.7]))
-    (change,) = _found()[1].changes
-    assert (change.interval, change.why) == (None, "within the tolerance of 10%")
-
-
 def test_a_perplexity_of_which_one_side_scored_one_document_has_no_interval(repository: Repository) -> None:
     """Other masks may leave two of the three documents without a scored token."""
     for nats, scored in ((1.8, [20.0, 0.0, 0.0]), (1.7, [20.0] * 3)):
