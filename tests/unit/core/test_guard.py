@@ -59,17 +59,22 @@ def test_notices_a_changed_a_new_and_a_removed_input_by_content(change: str, mak
         make()
 
 
+def _run_stage(folder: Path, name: str, code: str) -> subprocess.CompletedProcess[str]:
+    """Run a stage of this code, in a folder that has a copy of the project's beside it."""
+    for package in ("stages", "retrace"):
+        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / f"stages/{name}.py").write_text(code)
+    return subprocess.run(
+        [sys.executable, "-m", f"stages.{name}"], cwd=folder, env={"PYTHONPATH": str(folder)}, check=False,
+        capture_output=True, text=True, input="\n",
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("set_back", [0, 3600], ids=["now", "before the clock was set back"])
 def test_code_that_changed_while_python_loaded_it_is_not_run(tmp_path: Path, set_back: int) -> None:
     """The main module is read first, and its imports take seconds."""
-    for folder in ("stages", "retrace"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     clock = f"import time\nnow = time.time\ntime.time = lambda: now() - {set_back}\n"
-    (tmp_path / "stages/late.py").write_text(f"{clock}from pathlib import Path\nPath(__file__).touch()\n{HOLD}")
-    done = subprocess.run(
-        [sys.executable, "-m", "stages.late"], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, check=False,
-        capture_output=True, text=True, input="\n",
-    )  # fmt: skip
+    done = _run_stage(tmp_path, "late", f"{clock}from pathlib import Path\nPath(__file__).touch()\n{HOLD}")
     if set_back:
         assert (done.stdout, done.stderr) == ("held\n", "")
         return
@@ -179,14 +184,8 @@ def test_another_setting_input_or_module_gives_another_digest(monkeypatch: pytes
 
 
 def test_code_that_is_edited_while_a_stage_runs_fails_it(tmp_path: Path) -> None:
-    for folder in ("stages", "retrace"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     edit = "from pathlib import Path\nwith guarded('x', [], {}): Path(__file__).write_text('edited')"
-    (tmp_path / "stages/long.py").write_text(f"from retrace.core.guard import guarded\n{edit}")
-    done = subprocess.run(
-        [sys.executable, "-m", "stages.long"], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, check=False,
-        capture_output=True, text=True,
-    )  # fmt: skip
+    done = _run_stage(tmp_path, "long", f"from retrace.core.guard import guarded\n{edit}")
     assert "InputError: stages/long.py changed while x ran; run it again" in done.stderr
 
 
