@@ -50,9 +50,9 @@ def line_faults(draw: Random, lines: Sequence[str], rows: int) -> Iterator[Fault
     )  # fmt: skip
 
 
-def sentence(draw: Random, words: int = 4) -> str:
-    """Some words."""
-    return " ".join(draw.choices(WORDS, k=words))
+def sentence(draw: Random) -> str:
+    """Four words."""
+    return " ".join(draw.choices(WORDS, k=4))
 
 
 def text_cases(draw: Random) -> Iterator[Case]:

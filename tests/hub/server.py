@@ -97,9 +97,9 @@ class LocalHub:
         files = self.repositories[kind, name].at(revision).files
         return {path: file.content for path, file in files.items()}
 
-    def commits(self, kind: Kind, name: str, revision: str = "main") -> list[str]:
-        """The commits that led to a revision, the last first."""
-        return self.repositories[kind, name].history(revision)
+    def commits(self, kind: Kind, name: str) -> list[str]:
+        """The commits of the main branch, the last first."""
+        return self.repositories[kind, name].history("main")
 
     @property
     def unserved(self) -> list[Seen]:

@@ -556,7 +556,7 @@ def test_what_only_one_has_is_named_and_no_flag_is_resolved_by_it(repository: Re
     assert found.flags == []
 
 
-def _scores(std: float, half: float | None = None) -> None:
+def _scores(std: float, half: float | None) -> None:
     """scores.json of three seeds, perhaps with half the width of the interval over examples; over seeds it is wider."""
     seeds = {str(seed): {"epoch": 1, "figures": {}, "intervals": {}, "before": {}} for seed in (1, 2, 3)}
     ends = {"low": 0.6, "high": 0.95, "low_examples": 0.8 - half, "high_examples": 0.8 + half} if half else {}
