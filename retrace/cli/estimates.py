@@ -48,7 +48,7 @@ def parameters(
 ) -> None:
     """Print every parameter of a model, and the total next to the count by the architecture's formula.
 
-    MODEL is an architecture (bert-base, or another file of retrace/estimates/architectures), a folder with config.json,
+    MODEL is an architecture (bert-base, or another of retrace/estimates/architectures.json), a folder with config.json,
     or, by default, the model of params.yaml. Without --head it is the body as it was pretrained: BERT's with its
     pooler, RoBERTa's without one.
     """

@@ -1,6 +1,6 @@
 """Models by name, and their parameters: counted on the meta device, which allocates nothing, and by formula.
 
-A name is that of a file of architectures/, or of a folder with a config. The formulas follow from the papers of four
+A name is one of architectures.json, or that of a folder with a config. The formulas follow from the papers of four
 architectures and are of the body without a head; `ClosedForm.symbols` says what their letters stand for.
 """
 
@@ -24,7 +24,7 @@ from retrace.models.settings import ModelSettings
 from retrace.tokens.settings import SPECIAL, TokenizerSettings
 from retrace.tokens.tokenizer import Vocabulary
 
-FOLDER = Path(__file__).with_suffix("")
+FOLDER = Path(__file__).parent
 HEADS: dict[str, Head] = {"classification": "classifier", "qa": "spans", "lm": "language_model"}  # by name in commands
 
 
@@ -48,7 +48,7 @@ class NamedModel:
 
 def architecture_names() -> list[str]:
     """The names of the architectures, sorted."""
-    return sorted(path.stem for path in FOLDER.glob("*.json"))
+    return sorted(_architectures())
 
 
 def find_architecture(name: str) -> NamedModel:
@@ -56,11 +56,15 @@ def find_architecture(name: str) -> NamedModel:
 
     Raises LookupError, which lists the names, if there is none.
     """
-    if name not in (there := architecture_names()):
-        raise LookupError(f"model: {name!r} not found; expected one of {', '.join(there)}")
-    found = read_json(FOLDER / f"{name}.json")
-    published = tuple(PublishedCount(**entry) for entry in found["published"])
-    return NamedModel(name, AutoConfig.for_model(**found["config"]), published)
+    if name not in (there := _architectures()):
+        raise LookupError(f"model: {name!r} not found; expected one of {', '.join(sorted(there))}")
+    published = tuple(PublishedCount(**entry) for entry in there[name]["published"])
+    return NamedModel(name, AutoConfig.for_model(**there[name]["config"]), published)
+
+
+def _architectures() -> dict[str, dict[str, Any]]:
+    """`config` and `published` numbers of each architecture, by name."""
+    return read_json(FOLDER / "architectures.json")
 
 
 def find_model(name: str) -> NamedModel:
@@ -170,7 +174,7 @@ class ClosedForm:
 @cache
 def _formulas() -> dict[str, dict[str, Any]]:
     """`letters`, sizes in a config; by family the `symbols`, and the formula and weights of each of its `parts`."""
-    return read_json(FOLDER.with_name("formulas.json"))
+    return read_json(FOLDER / "formulas.json")
 
 
 def evaluate(formula: str, config: PreTrainedConfig) -> int:

@@ -51,7 +51,7 @@ class ModelEntry:
     """A section about a model as it was published."""
 
     kind: Literal["formula", "differences"]
-    model: str  # a file of retrace/estimates/architectures, as in the other sections
+    model: str  # one of retrace/estimates/architectures.json, as in the other sections
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def _differences(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
     """Each published count, and how the model differs from it."""
     published, tables = find_architecture(entry.model).published, []
     if not published:
-        raise LookupError(f"retrace/estimates/architectures has no published count of {entry.model}")
+        raise LookupError(f"retrace/estimates/architectures.json has no published count of {entry.model}")
     for printed in published:
         parts = [(part, f"{more:+,}") for part, more in printed.differences.items()]
         whole = ("the model", f"{printed.total + sum(printed.differences.values()):,}")

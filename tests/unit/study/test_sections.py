@@ -166,7 +166,7 @@ def test_a_wrong_entry_is_one_line() -> None:
         ({}, ".kind: None is not allowed; expected one of summary, parameters, modules, formula, "),
         ({"kind": "count"}, ".kind: 'count' is not allowed; expected one of summary, "),
         ({"kind": "formula", "model": "bert"}, ": model: 'bert' not found; expected one of bert-base, "),
-        ({"kind": "differences"}, ": retrace/estimates/architectures has no published count of scibert"),
+        ({"kind": "differences"}, ": retrace/estimates/architectures.json has no published count of scibert"),
         ({"kind": "modules", "method": "half"}, ": method: 'half' not found; expected one of adapter, "),
         ({"kind": "equations", "title": "t", "symbols": "s", "equations": [EQUATION]},
          ": 'sum' not found; expected one of total, word embeddings, "),
