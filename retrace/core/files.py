@@ -20,6 +20,7 @@ from retrace.core.errors import FULL, InputError
 COMMITTED_DIGITS = 6  # significant digits of figures in files that git keeps
 SUMS = ".SHA256SUMS"  # as `sha256sum -c` reads it
 STEADY_DIGITS = 12  # significant digits that every processor agrees on
+_CACHED = re.compile(r"/files/md5/[0-9a-f]{2}/[0-9a-f]{30}$")  # a path in DVC's cache
 _NUL = "\0"
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")  # in messages of Rust libraries
 _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # a surrogate, alone or in a pair
@@ -29,9 +30,11 @@ _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # a surrogate, alone or in a p
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a path to write to, a file or a folder; it becomes `path` on success and is removed on failure.
 
-    Where `path` is a link, what it links to is replaced.
+    Where `path` is a link, what it links to is replaced. A link into DVC's cache, as `cache.type symlink` makes, is
+    replaced itself, since the file there belongs to every version of the project with this content.
     """
-    path = path.resolve() if path.is_symlink() else path
+    if path.is_symlink() and not _CACHED.search(str(path.resolve())):
+        path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary, former = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.former.partial")
     try:

@@ -100,6 +100,16 @@ def test_what_a_link_leads_to_is_replaced_and_the_link_stays(tmp_path: Path) -> 
     assert file.is_symlink()
 
 
+def test_a_link_into_dvcs_cache_is_replaced_and_what_is_there_stays(tmp_path: Path) -> None:
+    """`cache.type symlink` makes such links; the cached file has the content of other commits too."""
+    cached, out = tmp_path / "files/md5/5d/41402abc4b2a76b9719d911017c592", tmp_path / "report.html"
+    cached.parent.mkdir(parents=True)
+    cached.write_text("hello")
+    out.symlink_to(cached)
+    write_text(out, "new")
+    assert (out.is_symlink(), out.read_text(), cached.read_text()) == (False, "new", "hello")
+
+
 def test_a_writer_interrupted_while_it_replaces_a_folder_keeps_the_old_one(tmp_path: Path, monkeypatch) -> None:
     with atomic_folder(tmp_path / "out", summed=True) as folder:
         (folder / "x").write_text("old")
