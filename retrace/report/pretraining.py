@@ -27,6 +27,7 @@ LINE = " Line: training, where the masking rate may be higher."
 LARGE = 1e9  # figures from here on are in scientific notation
 TOLD_APART = 0.52  # least next-sentence accuracy without a warning; chance is 0.5
 MOST_POINTS = 200  # of the training curve
+MOST_POWERS = 9  # of ten, beside the figure
 
 
 def pretraining_section(
@@ -62,8 +63,7 @@ def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame
     unigram = [math.log(perplexity)] if perplexity else []  # nats per token
     known = [*(y for _, y in (*valid, *train)), *unigram]
     axes = Axes((0, max(record.tokens, 1)), (min(known) - 0.3, max(known) + 0.3))
-    marks = [(math.log(base * 10**power), f"{base * 10**power:,}") for power in range(9) for base in (1, 3)]
-    up = [(y, said) for y, said in marks if axes.y[0] <= y <= axes.y[1]]
+    up = [(y, said) for y, said in _round_perplexities(axes.y[1]) if axes.y[0] <= y <= axes.y[1]]
     along = (0, record.tokens / 2, record.tokens) if record.tokens else (0,)
     drawn = [svg.grid(axes, [(x, _tokens(x)) for x in along], up), svg.line(axes, train)]
     for y in unigram:
@@ -76,6 +76,16 @@ def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame
     if train and "masked" in report.splits["valid"].measures:
         note += LINE
     return Panels("pretraining", "", note, [Panel("", drawn, label, 260, place=0)], "wide")
+
+
+def _round_perplexities(highest: float) -> Iterator[tuple[float, str]]:
+    """1, 3, 10 and so on, or of very many some powers of ten, each as a loss, up to about the highest, and as text."""
+    powers = math.floor(highest / math.log(10))
+    step = max(1, math.ceil(powers / MOST_POWERS))
+    for power in range(0, powers + 1, step):
+        for base in (1, 3) if step == 1 else (1,):
+            said = f"{base * 10**power:,}" if power < MOST_POWERS else f"{base}e+{power}"
+            yield math.log(base * 10**power), said
 
 
 def perplexity_by_epoch(curve: pd.DataFrame) -> list[Panels]:

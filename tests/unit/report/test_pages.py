@@ -514,6 +514,17 @@ def test_a_perplexity_that_is_absent_or_huge_is_shown_as_such() -> None:
     assert "Dashed" not in page
 
 
+@pytest.mark.parametrize(
+    ("loss", "labels"),
+    [(4.0, ["10", "30"]), (250.0, [f"1e+{power}" for power in (12, 24, 36, 48, 60, 72, 84, 96, 108)])],
+)
+def test_a_perplexity_of_any_size_stands_beside_an_axis_that_can_be_read(loss: float, labels: list[str]) -> None:
+    """e^250 is above 10^108, so every twelfth power of ten has a label: nine in all."""
+    (section,) = _perplexity_page({}, {"validation_loss": loss, "epoch": 2}, form=lambda _, sections: sections)
+    (figure,) = (of for of in section.blocks if isinstance(of, Panels))
+    assert re.findall(r'dx="-6"[^>]*>([^<]+)<', svg.joined(figure.panels[0].drawn)) == labels
+
+
 def test_a_model_no_better_than_word_frequencies_is_a_warning_with_its_evidence() -> None:
     page = _perplexity_page({}, flags={"not_above_unigram": "a likelihood"})
     assert "Warning: language model, validation text: not above a unigram model: a likelihood." in page
