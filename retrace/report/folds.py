@@ -17,6 +17,7 @@ from retrace.report.names import (
     score_rows,
     shown,
     shown_signed,
+    with_unit,
 )
 from retrace.report.results import TaskResults
 from retrace.statistics.comparisons import MODELS_DIFFER, MODELS_TIE
@@ -109,6 +110,6 @@ def _curve(task: TaskResults, curve: pd.DataFrame) -> Fold:
     for name in map(str, curve):
         figure = legend.get(name)
         as_text = partial(shown, figure) if figure else method_name if name == "method" else str
-        columns[figure.name if figure else name] = [as_text(value) for value in curve[name]]
+        columns[with_unit(name, figure) if figure else name] = [as_text(value) for value in curve[name]]
     table = Table.of(columns, f"Learning curves {task.name}")
     return Fold("Learning curves as a table", f"{len(curve)} rows", [table])

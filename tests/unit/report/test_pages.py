@@ -182,7 +182,7 @@ def test_a_training_loss_with_a_divergence_in_it_is_not_set_beside_the_validatio
     details, params = Details(tasks={"sst2": DETAILS}), {"finetune": grid, "sst2": {"rdrop": rdrop}}
     page = as_markdown("T", [task_section(task, ["sst2"]) for task in read_tasks(details, params)])
     assert f"In nats. Thin: {called}, by update; thick: validation, by epoch." in page
-    assert f"| {called} | validation loss |" in page
+    assert f"| {called}, nats | validation loss, nats | accuracy, % |" in page
 
 
 @pytest.mark.parametrize(
