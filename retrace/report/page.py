@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from retrace.core.files import atomic_folder, write_text
 from retrace.report.blocks import Block, Fold, Form, Head, Panels, Section
-from retrace.report.svg import STYLE, colour, mark, tag
+from retrace.report.svg import STYLE, colour, mark, shortened, tag
 
 REPORTS = Path("reports")
 TEMPLATES = Path(__file__).parent
@@ -24,7 +24,8 @@ MARGINS: dict[Form, tuple[int, int, int, int]] = {  # px: top, right, bottom, le
     "small": (4, 6, 20, 30), "list": (4, 8, 20, 46), "wide": (12, 12, 24, 44), "rank": (0, 70, 22, 128),
 }  # fmt: skip
 WIDTHS: dict[Form, int] = {"small": 164, "list": 164, "wide": 760, "rank": 430}  # px of a panel, margins included
-FILE_WIDTH, GAP, CAPTION = 900, 20, 24  # px of a file: its width at most, between panels, of a panel's caption
+FILE_WIDTH, GAP, CAPTION = 900, 20, 24  # px of a file: of its panels at most, between them, of a panel's caption
+EDGE = 16  # px of a file, left of the panels, for labels that are wider than a plot's margin
 EMPTY = Head()
 # Control characters would act on a terminal, and marks of direction on the text beside them.
 HIDDEN = dict.fromkeys(
@@ -63,15 +64,17 @@ def picture(shown: Panels) -> str:
     drawn: list[Markup | str] = [tag("style", Markup(STYLE)), tag("text", shown.title, x=0, y=14, class_="ink")]
     for i, panel in enumerate(shown.panels):
         x, y = i % columns * (width + GAP), 28 + i // columns * (height + GAP)
-        shape = tag("g", mark(panel.place), transform=f"translate({x} {y + 2})") if panel.place is not None else ""
-        head = tag("text", panel.name, x=x + (16 if panel.place is not None else 0), y=y + 12, class_="ink")
+        place = panel.place if panel.name else None
+        shape = tag("g", mark(place), transform=f"translate({x} {y + 2})") if place is not None else ""
+        head = tag("text", shortened(panel.name), x=x + (16 if place is not None else 0), y=y + 12, class_="ink")
         beside = tag("text", panel.value, x=x + width - right, y=y + 12, text_anchor="end", class_="ink")
         size = {"width": width - left - right, "height": panel.height}
         box = tag("svg", *panel.drawn, x=x + left, y=y + CAPTION + top, **size)
         drawn += [shape, head, beside, tag("g", box, class_=None if panel.place is None else colour(panel.place))]
     width, height = columns * (width + GAP) - GAP, 28 + math.ceil(len(shown.panels) / columns) * (height + GAP)
-    frame = {"role": "img", "aria_label": shown.title, "width": width, "height": height}
-    drawing = tag("svg", *drawn, xmlns="http://www.w3.org/2000/svg", **frame, viewBox=f"0 0 {width} {height}")
+    frame = {"role": "img", "aria_label": shown.title, "width": EDGE + width, "height": height}
+    box = f"{-EDGE} 0 {EDGE + width} {height}"
+    drawing = tag("svg", *drawn, xmlns="http://www.w3.org/2000/svg", **frame, viewBox=box)
     return drawing.translate(NO_XML)
 
 

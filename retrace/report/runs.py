@@ -25,6 +25,7 @@ HEADINGS = {
     "trained_parameters": "trained", "processes": "processes", "device": "device", "precision": "precision",
 }  # fmt: skip
 ROW = 26  # px
+LONGEST = 18  # characters of a name beside a bar
 BEFORE = ("source", "model", "tokenize")  # stages before pretraining
 
 
@@ -144,7 +145,8 @@ def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], 
     axes, drawn = Axes((0, max(bars.values()) or 1.0)), []
     for i, ((name, colour), value) in enumerate(bars.items()):
         box, text = {"y": i * ROW + 5, "height": 12}, {"y": i * ROW + 15, "text_anchor": "end"}
-        drawn += [svg.tag("text", name, x=-8, **text), svg.tag("rect", x=0, width="100%", **box, class_="track"),
+        drawn += [svg.tag("text", svg.shortened(name, LONGEST), x=-8, **text),
+                  svg.tag("rect", x=0, width="100%", **box, class_="track"),
                   svg.tag("rect", x=0, width=axes.across(value), **box, class_=colour),
                   svg.tag("text", f"{value:,.0f} s", x="100%", dx=50, **text)]  # fmt: skip
     label = "Seconds: " + ", ".join(f"{name} {value:.0f}" for (name, _), value in bars.items())

@@ -230,7 +230,7 @@ def _row(task: TaskResults, axes: Axes, row: RankedScore, y: int) -> Iterator[Ma
     name, score, method = row
     if method:
         yield svg.tag("g", svg.mark(task.places[method]), transform=f"translate(-126 {y - 5})")
-    yield svg.tag("text", name, x=-110, y=y, dy=5, class_="name" if method else "grey")
+    yield svg.tag("text", svg.shortened(name), x=-110, y=y, dy=5, class_="name" if method else "grey")
     yield svg.band(axes, score.low, score.high, y)
     seeds = task.seeds(method) if method else []
     each = seeds if len(seeds) > 1 else []

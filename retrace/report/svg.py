@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 STYLE = (Path(__file__).parent / "figures.css").read_text(encoding="utf-8")
 COLOURS = 8
+LONGEST = 14  # characters of a method's name that have room beside a plot
 SHAPES = (
     Markup('<circle cx="5" cy="5" r="4.5"/>'),
     Markup('<path d="M1 1h8v8H1z"/>'),
@@ -81,6 +82,14 @@ def ticks(low: float, high: float, most: int = 4) -> list[float]:
 def tick_text(value: float) -> str:
     """A tick's label, with a true minus sign."""
     return f"{value:g}".replace("-", "−")
+
+
+def shortened(name: str, most: int = LONGEST) -> str:
+    """The name, without its middle if it has more than `most` characters: names differ at either end."""
+    if len(name) <= most:
+        return name
+    behind = (most - 1) // 2
+    return f"{name[: most - 1 - behind]}…{name[-behind:]}"
 
 
 def line(axes: Axes, points: Sequence[tuple[float, float]], style: str = "stroke") -> Markup:

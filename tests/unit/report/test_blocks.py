@@ -72,6 +72,15 @@ def test_a_figure_is_xml_whatever_characters_the_data_has() -> None:
     assert [box.get("data-t", "").rstrip() for box in drawn.findall(".//{*}rect")] == [shown.rstrip()]
 
 
+def test_a_file_has_room_for_labels_and_no_shape_of_a_panel_without_a_name() -> None:
+    """A class's name of four capitals of 10 px ends 6 px left of a plot, which begins at 30 px."""
+    drawn = picture(Panels("x", "", "", [Panel("", [], "", place=0)]))
+    (left,) = re.findall(r'viewBox="(-?\d+) ', drawn)
+    assert int(left) <= 30 - 6 - 4 * 10
+    assert "<circle" not in drawn
+    assert "<circle" in picture(Panels("x", "", "", [Panel("Full", [], "", place=0)]))
+
+
 def test_columns_of_figures_are_aligned() -> None:
     table = Table(
         ("name", "n", "i"), [("a", "+1,234.50", "−0.9 ± 0.1 (0.7 – 1.1)"), ("b", "–", TableCell("", small="1"))]

@@ -780,6 +780,14 @@ def test_a_score_stands_clear_of_a_dot_at_the_end_of_the_axis_and_within_the_mar
     assert int(shift) < int(right) == page.MARGINS["rank"][1]
 
 
+def test_long_names_lose_their_middle_beside_a_plot_and_are_whole_in_its_tooltip() -> None:
+    names = [f"roberta-base-adapter-{rank}" for rank in (16, 32)]
+    task = replace(_compared({names[0]: 0.9, names[1]: 0.8}), places={name: place for place, name in enumerate(names)})
+    drawn = svg.joined(summary.ranked(task).drawn)
+    assert re.findall(r'<text x="-110"[^>]*>([^<]+)<', drawn)[:2] == ["Roberta…ter-16", "Roberta…ter-32"]
+    assert re.findall(r'data-t="([\w-]+):', drawn)[:2] == [name.capitalize() for name in names]
+
+
 def test_a_seed_outside_the_interval_of_the_mean_lies_on_the_axis() -> None:
     """As one of five may that failed: Student's interval reaches 1.24 standard deviations, a seed up to 1.79."""
     task = _compared({"full": 0.9}, seeds=5)
