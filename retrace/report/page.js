@@ -202,6 +202,7 @@
     }
     const cuts = [...new Set([0, passage.length, ...spans.flatMap(span => [span.start, span.end])])].sort((a, b) => a - b);
     const shown = element("p", "passage");
+    shown.dir = "auto";
     cuts.slice(0, -1).forEach((start, i) => {
       const here = spans.filter(span => span.start <= start && span.end >= cuts[i + 1]);
       const piece = text(passage.slice(start, cuts[i + 1])), by = here.filter(span => span.method);
@@ -226,19 +227,21 @@
     }
     const right = isRight(method, example), f1 = method.f1?.[example], partly = f1 > 0 && f1 < 100;
     const sure = (method.sure?.[example] ?? null) === null ? "" : method.said ? `${method.sure[example]}%` : (method.sure[example] / 10).toFixed(1).replace("-", "−");
-    const said = element("span", right ? "" : "wrong", `${partly ? "≈" : right ? "✓" : "✗"} ${answer(method, example)} `);
+    const said = element("span", right ? "" : "wrong", `${partly ? "≈" : right ? "✓" : "✗"} `, element("bdi", "", answer(method, example)), " ");
     return element("li", "", who, said, element("span", "small", sure + (partly ? `${sure && ", "}F1 ${f1}` : "")));
   };
   const item = example => {
     const query = ui.search.value.trim().toLowerCase(), number = task.number?.[example] ?? example + 1;
-    const made = element("li", "item", element("div", "head",
-      element("p", "", ...highlighted(task.text[example], query)), element("span", "number", `№ ${number.toLocaleString("en")}`)));
+    const words = element("p", "", ...highlighted(task.text[example], query));
+    words.dir = "auto";
+    const made = element("li", "item", element("div", "head", words, element("span", "number", `№ ${number.toLocaleString("en")}`)));
     made.tabIndex = -1;
     if (!isClasses()) made.append(marked(example));
     const golds = isClasses() ? [task.classes[task.gold[example]]]
       : task.gold[example].map(([start, length]) => text(passageOf(example).slice(start, start + length)));
-    const right = [...new Set(golds)].join(" / ") || "no answer";
-    made.append(element("ul", "said", element("li", "", element("span", "who", "Right answer"), element("mark", "", right)),
+    const right = element("mark", "", [...new Set(golds)].join(" / ") || "no answer");
+    right.dir = "auto";
+    made.append(element("ul", "said", element("li", "", element("span", "who", "Right answer"), right),
       ...task.methods.map(method => opinion(method, example))));
     return made;
   };

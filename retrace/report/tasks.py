@@ -139,8 +139,9 @@ def confusion(task: TaskResults, found: Mapping[str, ClassBreakdown]) -> Panels:
 
     note = "Rows: true class; columns: predicted class. Bold: % of the row"
     note += _of_seeds(task, "; means of the seeds") + "."
-    if numbered := [f"{number} {name}" for name, number in short.items() if number.isdecimal() and number != name]:
-        note += f" Classes: {', '.join(numbered)}."
+    numbers = {name: number for name, number in short.items() if number.isdecimal() and number != name}
+    if numbers:  # words between numbers and names keep them apart also where a name is written from right to left
+        note += f" {capital('; '.join(f'class {number}: {name}' for name, number in numbers.items()))}."
     return _row(task, "confusion", "Confusion", note, draw, height=max(96, 24 * len(names)))
 
 
@@ -151,7 +152,7 @@ def _matrix(names: Sequence[str], counts: np.ndarray, shares: np.ndarray, digits
         if len(names) > PRINTED and not share:
             continue  # a task may have 150 classes, and so 22,500 cells
         count = figure_text(float(counts[i, j]), digits)
-        tip = f"true {names[i]}, predicted {names[j]}: {count} of {counts[i].sum():,.0f}"
+        tip = f"true {names[i]}\npredicted {names[j]}\n{count} of {counts[i].sum():,.0f}"
         box = {"x": Percent(j * size), "y": Percent(i * size), "width": Percent(size), "height": Percent(size)}
         yield svg.tag("rect", **box, fill_opacity=f"{0.04 + 0.4 * share:.2f}", class_="cell", data_t=tip)
         at = {"x": Percent((j + 0.5) * size), "y": Percent((i + 0.5) * size), "text_anchor": "middle"}

@@ -19,9 +19,11 @@ from retrace.core.files import write_json, write_text
 from retrace.core.settings import read_yaml
 from retrace.datasets.examples import read_task, write_task
 from retrace.evaluation.records import DETAILS, Details
-from retrace.report.blocks import Section, Table
+from retrace.report.blocks import Browser, Panel, Panels, Section, Table, TableCell
+from retrace.report.browser import pack
 from retrace.report.names import baseline_name, method_name
 from retrace.report.page import as_html
+from retrace.report.svg import Axes, strip
 from retrace.results.predictions import PREDICTIONS, write_predictions
 from stages import evaluate, report
 from tests.conftest import serious_violations
@@ -304,6 +306,56 @@ def test_hostile_rows_are_text(tmp_path: Path, show: Any) -> None:
         assert page.locator("img").count() == 0
         assert page.evaluate("document.scripts.length") == 2
         assert page.evaluate(WIDTH) <= 1440
+
+
+def test_text_from_right_to_left_leaves_what_stands_beside_it_whole(tmp_path: Path, show: Any) -> None:
+    """The full stop of an Arabic sentence is at its left; a confidence of 42% is behind the class, in one piece."""
+    full = {"name": "Full", "baseline": False, "right": ["0"], "sure": [42], "said": [1]}
+    task = {"title": "T", "noun": "texts", "number": None, "methods": [full], "classes": ["جيد", "سلبي (١)"],
+            "text": ["هذا الفيلم رائع."], "passages": [], "passage": [], "gold": [0]}  # fmt: skip
+    browsed, table = Browser(pack([task]), [("Full", 0)]), Table(("№", "text"), [("1", "هذا الفيلم رائع.")])
+    write_text(tmp_path / "own.html", as_html("T", [Section("S", [browsed, table])]))
+    page = show(tmp_path / "own.html")
+    ends = """text => [0, text.length - 1].map(at => {
+        const range = document.createRange();
+        range.setStart(text, at);
+        range.setEnd(text, at + 1);
+        return range.getBoundingClientRect().left;
+    })"""
+    for where in (".item .head p", "tbody td"):
+        first, last = page.locator(where).evaluate(f"shown => ({ends})(shown.firstChild)")
+        assert last < first, where
+    sure = page.locator(".item .said .small")
+    assert sure.inner_text() == "42%"
+    assert sure.evaluate("shown => shown.getClientRects().length") == 1
+    said = page.locator(".item .said .wrong").bounding_box()
+    assert sure.bounding_box()["x"] >= said["x"] + said["width"]
+
+
+def test_intervals_of_a_column_are_drawn_on_the_same_axis(tmp_path: Path, show: Any) -> None:
+    """However many digits stand behind a bar, its ends lie below those of the other rows."""
+    drawn = strip(Axes((0.0, 100.0)), 1.0, 5.0, 3.0)
+    rows = [(TableCell("", small=interval, strip=drawn),) for interval in ("2.2 – 9.5", "79.8 – 100.0")]
+    write_text(tmp_path / "own.html", as_html("T", [Section("S", [Table(("95% interval",), rows)])]))
+    places = "shown => shown.map(of => { const box = of.getBoundingClientRect(); return [box.left, box.right]; })"
+    page = show(tmp_path / "own.html")
+    first, second = page.locator(".strip").evaluate_all(places)
+    assert first == second
+    page.emulate_media(media="print")
+    sizes = "shown => [shown, shown.parentElement].map(of => getComputedStyle(of).fontSize)"
+    assert page.locator(".small").first.evaluate(sizes) == ["9px", "9px"]
+
+
+def test_a_long_name_stays_above_its_own_plot_and_the_plots_of_a_row_level(tmp_path: Path, show: Any) -> None:
+    names = ("bert-large-uncased-whole-word-masking", "full", "lora", "adapter", "frozen")
+    panels = [Panel(name, [], "", place=place, value="98.5") for place, name in enumerate(names)]
+    write_text(tmp_path / "own.html", as_html("T", [Section("S", [Panels("x", "X", "", panels)])]))
+    page = show(tmp_path / "own.html")
+    box = "shown => shown.map(of => { const box = of.getBoundingClientRect(); return [box.right, box.bottom]; })"
+    captions = page.locator("figcaption .name").evaluate_all(box)
+    values = page.locator("figcaption b").evaluate_all(box)
+    assert all(name[0] <= value[0] - 30 for name, value in zip(captions, values, strict=True)), "98.5 is 30 px wide"
+    assert len({bottom for _, bottom in page.locator(".plot").evaluate_all(box)}) == 1
 
 
 def test_dvc_plots_fetch_nothing(project: Path, tmp_path: Path, show: Any) -> None:

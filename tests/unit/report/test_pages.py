@@ -846,7 +846,7 @@ def _drawn(title: str) -> tuple[str, str]:
 def test_a_row_of_a_confusion_is_the_right_class_and_a_column_the_predicted_one() -> None:
     """Of ten that are bad one is called good; of ten that are good 2.5 are called bad."""
     drawn, said = _drawn("Confusion")
-    assert "true bad, predicted good: 1 of 10" in drawn
+    assert "true bad\npredicted good\n1 of 10" in drawn
     assert re.findall(r'class="ink">(\d+)<', drawn) == ["90", "10", "25", "75"], "% of the row"
     assert "true bad, predicted good: 1;" in said
 
@@ -856,7 +856,7 @@ def test_a_row_of_a_confusion_is_the_right_class_and_a_column_the_predicted_one(
     [
         (("bad", "good"), ["bad", "good"], ""),
         (("negative", "positive"), ["neg.", "pos."], ""),
-        (("very bad", "very good"), ["0", "1"], " Classes: 0 very bad, 1 very good."),
+        (("very bad", "very good"), ["0", "1"], " Class 0: very bad; class 1: very good."),
     ],
 )
 def test_classes_are_numbered_where_their_cut_names_are_alike(names, labels: list[str], said: str) -> None:
