@@ -370,8 +370,11 @@ def adapter_memory(parameters: int, added: int, config: PreTrainedConfig, width:
 
 
 def formula_memory(method: Method, config: PreTrainedConfig, needs: Needs) -> tuple[str, Memory] | None:
-    """The formula for a method, and its coefficients for a model; None if the study has none."""
-    if method.file in ("full", "scratch"):
+    """The formula for a method, and its coefficients for a model; None if the study has none.
+
+    Nor is there one for all weights of a family whose config has another name for the inner size, as DistilBERT's.
+    """
+    if method.file in ("full", "scratch") and hasattr(config, "intermediate_size"):
         return FULL, full_memory(needs.parameters, config)
     if method.file != "adapter":
         return None

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
-from transformers import PreTrainedConfig, RobertaConfig
+from transformers import DistilBertConfig, PreTrainedConfig, RobertaConfig
 
 from retrace.compute.sharding import data_parallel
 from retrace.core.errors import InputError
@@ -212,6 +212,8 @@ def test_a_methods_formula_has_the_numbers_of_its_model() -> None:
         "adapter": (memory.ADAPTER, memory.Memory(4 * 100 + 16 * 10, 2 * (4 * 8 + 8 * 2), 0)),
         "lora": None,
     }
+    full = read_method({}, "full")
+    assert memory.formula_memory(full, DistilBertConfig(), needs) is None, "its inner size is called hidden_dim"
 
 
 def test_the_studys_formulas() -> None:
