@@ -1,6 +1,7 @@
 """The project at toy size: every stage for real, on a corpus and models so small that each takes seconds."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import getitem
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -131,6 +133,14 @@ def write_glue(folder: Path) -> None:
     for part, examples in read_task(folder).parts.items():
         rows = [f"{example.text}\t{example.label}\n" for example in examples]
         (folder / f"{part}.tsv").write_text("".join(["sentence\tlabel\n", *rows]))
+
+
+def shown_plugin(heading: str) -> ModuleType:
+    """The plug-in whose file docs/architecture.md shows under a heading."""
+    below = (ROOT / "docs/architecture.md").read_text().partition(f"\n## {heading}\n")[2]
+    plugin, source = ModuleType(heading), re.findall(r"(?s)```python\n(.*?)```", below)[0]
+    exec(source, vars(plugin))
+    return plugin
 
 
 def holding(folder: Path, text: str) -> list[Path]:

@@ -10,6 +10,7 @@ from retrace.core.errors import InputError
 from retrace.evaluation.metrics import accuracy
 from retrace.evaluation.outcomes import Classified, Scoring, figures
 from retrace.statistics.scales import Figure
+from tests.toy import shown_plugin
 
 RIGHT = Classified(("no", "yes"), np.array([0, 1, 1]), np.array([0, 1, 0]), None)
 FILE = "retrace/evaluation/metrics/accuracy.py"
@@ -59,3 +60,12 @@ def test_two_metrics_with_the_same_figure(monkeypatch: pytest.MonkeyPatch) -> No
     _set(monkeypatch, lambda weights: weights.mean(axis=1), f1=OWN)
     with pytest.raises(InputError, match=f"^{re.escape(FILE)}: 'f1' is a figure of another metric too$"):
         Scoring(("f1", "accuracy"))
+
+
+def test_the_metric_that_the_docs_show() -> None:
+    """Of two examples of a class one is found, of three of another two; a third class has no example."""
+    metric = shown_plugin("Adding a metric")
+    outcome = Classified(("a", "b", "c"), np.array([0, 0, 1, 1, 1]), np.array([0, 1, 1, 1, 2]))
+    assert figures(metric, outcome) == {"balanced_accuracy": pytest.approx((1 / 2 + 2 / 3) / 2)}
+    again = metric.resampled(outcome)(np.array([[3.0, 1.0, 0.0, 0.0, 1.0]]))
+    assert again["balanced_accuracy"].tolist() == [(3 / 4 + 0) / 2]

@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ from retrace.methods import lora
 from retrace.models.heads import Head, in_body, layer_matrices, make_model, read_model, token_embeddings
 from retrace.tasks.question_answering.generative import Generator
 from tests.tiny import FAMILIES, MODEL, tiny_config, tiny_pretrained, tiny_tokenizer
-from tests.toy import ROOT
+from tests.toy import shown_plugin
 
 PARTS = ("frozen", "lora", "adapter")
 BESIDE_EMBEDDINGS = {"lora": {"rank": 4, "embeddings": True}, "adapter": {"embedding_rank": 4}}
@@ -107,18 +106,6 @@ def test_lora_starts_as_the_pretrained_model(tmp_path: Path, family: str, embedd
     beside = [*layer_matrices(plain, "ATTENTION"), *([token_embeddings(plain)] if embeddings else [])]
     expected = sum(4 * sum(plain.get_parameter(f"{name}.weight").shape) for name in beside)
     assert _count(model, "lora_") == expected
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_method_that_the_docs_add_trains_biases_where_there_are_any(tmp_path: Path, family: str) -> None:
-    (text,) = re.findall(r"(?s)```python\n([^`]*BitFit.*?)```", (ROOT / "docs/architecture.md").read_text())
-    added = ModuleType("retrace.methods.biases")
-    exec(compile(text, "biases.py", "exec"), vars(added))
-    model = Method(added, added.Settings(), "").start("classifier", tiny_pretrained(tmp_path, family), 1, "eager")
-    of_body = {name for name in _trained(model) if in_body(model, name)}
-    assert _trained(model).keys() - of_body, "the head"
-    assert all(name.endswith("bias") for name in of_body)
-    assert bool(of_body) == (family in ("bert", "roberta"))
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -258,3 +245,18 @@ def test_an_adapter_is_a_bottleneck_with_swish_beside_a_skip_connection() -> Non
     hidden = adapted.matrix(given)
     narrow = hidden @ down.weight.T
     torch.testing.assert_close(adapted(given), hidden + (narrow * narrow.sigmoid()) @ up.weight.T)
+
+
+@pytest.mark.parametrize(
+    ("family", "of_body", "of_head"),
+    [("bert", 1 + 8 * LAYERS, ("bert.pooler.", "classifier.")), ("modernbert", 0, ("head.", "classifier."))],
+)
+def test_the_method_that_the_docs_show(tmp_path: Path, family: str, of_body: int, of_head: tuple[str, ...]) -> None:
+    """A layer of BERT has six matrices and two norms, its embeddings a norm, all with a bias; ModernBERT has none."""
+    method = shown_plugin("Adding a method")
+    model = read_model("classifier", tiny_pretrained(tmp_path, family), 1, "eager")
+    method.tune(model, "classifier", method.Settings())
+    biases = [name for name in _trained(model) if not name.startswith(of_head)]
+    assert len(biases) == of_body
+    assert all(name.endswith(".bias") for name in biases)
+    assert {name for name, _ in model.named_parameters() if name.startswith(of_head)} <= _trained(model).keys()
