@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 
 from retrace.compute.sharding import gather_weights
 from retrace.core.errors import InputError
-from retrace.finetuning.method import Adapted, Method, has_frozen, load_trained, read_method, round_frozen, save_trained
+from retrace.finetuning.method import Adapted, has_frozen, load_trained, read_method, round_frozen, save_trained
 from retrace.methods import lora
 from retrace.models.heads import Head, in_body, layer_matrices, make_model, read_model, token_embeddings
 from retrace.tasks.question_answering.generative import Generator
