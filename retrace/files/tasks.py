@@ -1,7 +1,7 @@
 """Further tasks: classification, from files of any format or rows from elsewhere, and questions in SQuAD's format."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import normalize
 
@@ -55,6 +55,8 @@ def parse_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) ->
         if not kept[part]:
             raise InputError(f"{table.name}: it contains no example")
     train = tables["train"].name
+    if settings.classes is None:
+        _require_one_form(kept["train"])
     classes = settings.classes or tuple(class_order(row.label for row in kept["train"]))
     if len(classes) < 2:
         raise InputError(f"{train}: every label is {', '.join(classes)}; expected two classes or more")
@@ -83,6 +85,16 @@ def _read_rows(records: Records, settings: TaskSettings, key: str) -> Iterator[L
             if value == "":
                 raise InputError(f"{where}: the {column} is empty")
         yield LabelledRow(where, text, pair, label)
+
+
+def _require_one_form(rows: Iterable[LabelledRow]) -> None:
+    """Raise InputError if labels are equal but for their Unicode form, which would make two classes of one."""
+    first: dict[str, LabelledRow] = {}
+    for row in rows:
+        same = first.setdefault(normalize("NFC", row.label), row)
+        if row.label != same.label:
+            said = f"label {row.label!a} is not allowed; expected {same.label!a}, which looks the same"
+            raise InputError(f"{row.where}: {said}")
 
 
 def _by_name(classes: Sequence[str]) -> dict[str, int]:

@@ -137,6 +137,35 @@ def test_a_change_of_code_concerns_the_stages_that_reach_it(clone: Project) -> N
         file.unlink() if before is None else file.write_text(before)
 
 
+def test_a_change_of_settings_concerns_the_stages_that_use_them(clone: Project) -> None:
+    """As docs/pipeline.md has it; the report prints all settings. What follows a stage reruns if its outputs differ."""
+    sst2, squad = ({cell for cell in CELLS if task in cell} for task in ("sst2", "squad"))
+    model, made, measured = {"data/dvc.yaml:model"}, {"pretrain"}, {"perplexity-eval"}
+    for key, value, stages in (
+        ("lr", 0.0123, made),
+        ("seed", 7, made),
+        ("model.layers", 3, made),
+        ("pretrain.epochs", 3, made),
+        ("pretrain.block_size", 32, made | measured),
+        ("precision", "bf16", made | measured | CELLS),
+        ("family", "bert", model | made),
+        ("model.random_seed", 5, model | made),
+        ("tokenizer.vocab_size", 300, {"tokenize"}),
+        ("sst2.epochs", 2, sst2),
+        ("squad.doc_stride", 16, squad),
+        ("methods.scratch.lr_factor", 2, {cell for cell in CELLS if "scratch" in cell}),
+        ("perplexity.mask_rate", 0.2, measured),
+        ("metrics.every_epoch", ["accuracy"], {"evaluate"}),
+        ("metrics.bootstrap_samples", 200, measured | {"evaluate"}),
+        ("review.tolerance.points", 6, set()),
+    ):
+        before = [(clone.folder / file).read_bytes() for file in (PARAMS, DATA_PARAMS)]
+        clone.set(key, value)
+        assert _changed(clone) == stages | {"report"}, key
+        for file, content in zip((PARAMS, DATA_PARAMS), before, strict=True):
+            (clone.folder / file).write_bytes(content)
+
+
 def test_a_change_of_data_concerns_the_stages_that_read_it(clone: Project) -> None:
     """A corrected label reruns no question answering. `tokenize` may read all three, and then writes what it wrote."""
     source, scored = "data/dvc.yaml:source", {"evaluate", "report"}

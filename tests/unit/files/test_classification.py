@@ -182,6 +182,8 @@ def test_what_to_fetch_and_where_to_put_it_is_said(tmp_path: Path) -> None:
         (("bar", "e\u0301te\u0301"), {"classes": ("bar", "\xe9t\xe9")},
          "f.jsonl:2: label 'e\u0301te\u0301' is not allowed; expected "
          "one of bar, \xe9t\xe9; it is 'e\\u0301te\\u0301', which looks like '\\xe9t\\xe9'"),
+        (("bar", "\xe9t\xe9", "e\u0301t\xe9"), {},
+         "f.jsonl:3: label 'e\\u0301t\\xe9' is not allowed; expected '\\xe9t\\xe9', which looks the same"),
         ("xyz", {"dev": "dev.jsonl"}, "dev.jsonl:2: label 'new' is not allowed; expected one of x, y, z"),
         ("xyz", {"drop": ("w",)}, "data/params.yaml: classification.own.drop: no row has the label 'w'"),
         ("xyz", {"drop": ("x", "y", "z")}, "f.jsonl: it contains no example"),
