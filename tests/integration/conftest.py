@@ -18,7 +18,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A repository in which `dvc repro` has run, committed: one for all processes of the tests.
+    """A repository in which `dvc repro` has run, committed; beside it what that printed. One for all processes.
 
     Tests copy it before they change anything.
     """
@@ -27,7 +27,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
     with FileLock(f"{folder}.lock"):
         if not folder.is_dir():
             project = copy_project(folder.with_name("finishing"), git=True)
-            project.with_variables(**dict.fromkeys(SECRETS, PLANTED)).run("dvc", "repro")
+            done = project.with_variables(**dict.fromkeys(SECRETS, PLANTED)).run("dvc", "repro")
+            folder.with_suffix(".log").write_text(done.stdout + done.stderr)
             project.commit("run")
             project.folder.rename(folder)
     return Project(folder)

@@ -96,8 +96,11 @@ def test_everything_is_there(finished: Project) -> None:
     assert ignoring == {".dvc", finished.folder.name}, "DVC wrote ignore files of its own"
 
 
-def test_no_secret_of_the_environment_is_written_anywhere(finished: Project) -> None:
+def test_no_secret_of_the_environment_is_written_or_printed(finished: Project) -> None:
     assert holding(finished.folder, PLANTED) == []
+    printed = finished.folder.with_suffix(".log").read_text()
+    assert "Running stage 'pretrain'" in printed
+    assert PLANTED not in printed
 
 
 def test_a_stage_reads_no_params_but_those_that_dvc_compares(clone: Project) -> None:
@@ -128,6 +131,7 @@ def test_a_change_of_code_concerns_the_stages_that_reach_it(clone: Project) -> N
         "retrace/families/new.py": set(),
         "retrace/objectives/language_modelling.py": {"pretrain", "perplexity-eval"},
         "retrace/cli/check.py": set(),
+        "retrace/core/errors.py": ALL,
         "stages/report.py": {"report"},
     }.items():
         file = clone.folder / path
