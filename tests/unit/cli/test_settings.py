@@ -60,7 +60,7 @@ def test_the_preset_real_is_the_study_two_cores_without_its_matrix() -> None:
 
 
 def test_a_preset_for_fewer_hours_trains_less(folder: Path) -> None:
-    for hours, epochs, examples in ("0.5", 1, 60000), ("2", 8, None):
+    for hours, epochs, examples in ("0.5", 1, 60000), ("1", 4, None), ("2", 8, None):
         assert retrace("preset", "real", "--hours", hours).code == 0
         params = read_yaml(folder / "params.yaml")
         assert (params["pretrain"]["epochs"], params["squad"]["max_train_examples"]) == (epochs, examples)
@@ -71,7 +71,7 @@ def test_a_preset_for_fewer_hours_trains_less(folder: Path) -> None:
 
 
 HOURS = [
-    (("real", "--hours", "4"), "presets/real.yaml: hours: '4' is not allowed; expected one of 0.5, 2"),
+    (("real", "--hours", "4"), "presets/real.yaml: hours: '4' is not allowed; expected one of 0.5, 1, 2"),
     (
         ("real", "sample", "--hours", "1"),
         "presets/sample.yaml: this preset has no section hours, so it cannot be written with --hours",
