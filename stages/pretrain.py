@@ -17,7 +17,7 @@ from retrace.core.errors import exit_cleanly
 from retrace.core.files import atomic_folder, read_json, write_json, write_text
 from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, FACTS, PRETRAINED, TOKENIZER, TOKENS, checkpoint_facts, given_checkpoint
-from retrace.models.heads import check_length
+from retrace.models.heads import check_length, read_config
 from retrace.models.settings import with_family
 from retrace.pretraining.run import load, updates_in, validation
 from retrace.pretraining.settings import PretrainParams
@@ -38,7 +38,7 @@ def main() -> None:
     with guarded(f"pretrain-{device.rank}", inputs, params.settings) as digest, named_out_of_memory("pretrain"):
         checkpoint = given_checkpoint()
         if checkpoint:
-            check_length("pretrain.block_size", recipe.block_size, checkpoint)
+            check_length("params.yaml: pretrain.block_size", recipe.block_size, read_config(checkpoint), checkpoint)
         tokenizer = load_tokenizer(TOKENIZER)
         train_stream, valid_stream = (open_stream(TOKENS / f"{part}.npy") for part in ("train", "valid"))
         running = read_json(TOKENS / "counts.json")["train"].get("running_tokens", 0)

@@ -123,12 +123,10 @@ def memory(
     """
     from retrace.compute.device import open_device
     from retrace.estimates.memory import Load, formula_memory, update_needs
-    from retrace.models.heads import longest_input
+    from retrace.models.heads import check_length
 
     named = _named(model)
-    longest = longest_input(named.config)
-    if length > longest:
-        raise InputError(f"--length: {length} is not allowed; the model reads at most {longest} tokens")
+    check_length("--length", length, named.config)
     params, chosen = _params_and_method(method, head)
     section, settings = SECTIONS[head]
     recipe = build(settings, params, section) if params else None
@@ -200,7 +198,8 @@ def plan(
     a run reached.
     """
     from retrace.estimates.memory import pretraining_needs
-    from retrace.estimates.needs import STATES, TRAINED, require_readable
+    from retrace.estimates.needs import STATES, TRAINED
+    from retrace.models.heads import check_length
     from retrace.training.throughput import PEAKS
 
     devices = devices or [1, 8, 64]
@@ -209,7 +208,7 @@ def plan(
     recipe = PretrainParams.read().pretrain
     recipe = recipe.model_copy(update={"batch_size": batch or recipe.batch_size})
     config = _named(None).config
-    require_readable("pretrain.block_size", recipe.block_size, config)
+    check_length("params.yaml: pretrain.block_size", recipe.block_size, config)
     blocks = {each: math.ceil(recipe.batch_size / each) for each in devices}  # per step, on the device with the most
     needed = {count: pretraining_needs(config, recipe, count, not fp32, "sdpa") for count in {*blocks.values()}}
     first = needed[blocks[devices[0]]]

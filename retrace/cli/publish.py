@@ -1,7 +1,6 @@
 """`retrace publish`: send a model of this project to the Hugging Face Hub, with its card and its figures."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +12,7 @@ from retrace.cli.main import print_table, some_of
 from retrace.cli.predict import Of, chosen_cell
 from retrace.core.errors import InputError
 from retrace.core.files import SUMS, atomic_folder, file_digest, write_json, write_text
-from retrace.core.guard import guarded, take
+from retrace.core.guard import guarded, lock
 from retrace.core.paths import PRETRAINED
 from retrace.core.records import git
 from retrace.core.settings import read_params
@@ -79,8 +78,8 @@ def publish(
             raise InputError(refusals[0])
         require_token()
     folder = PREPARED / (cell.path if cell else PRETRAINED.name)
-    with _alone():
-        with guarded("publish", [weights], {}), atomic_folder(folder) as aside:
+    with lock("publish"):  # also while it is sent, as another may be prepared in the same folder
+        with guarded("publish-model", [weights], {}), atomic_folder(folder) as aside:
             if tuning:
                 published = write_tuned(tuning, weights, trained.base, address, aside)
             else:
@@ -93,19 +92,6 @@ def publish(
     for refusal in refusals:
         print(f"would be refused: {refusal}")
     print(f"nothing was sent; --push sends this to {address.repository}, and {folder / 'README.md'} is the card")
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    """Keep others from preparing a model, until this one is sent: the folder may be the same, for another repository.
-
-    Raises InputError if another is being published.
-    """
-    lock = take(PREPARED / ".lock")
-    if lock is None:
-        raise InputError("publish is already running here")
-    with lock:
-        yield
 
 
 def _send(folder: Path, trained: Trained, address: Address, private: bool, commit: str) -> str:

@@ -101,7 +101,7 @@ def guarded(name: str, inputs: Collection[Path], settings: Mapping[str, Any]) ->
     def stop(number: int, frame: FrameType | None) -> None:
         raise Interrupted(f"{name}: asked to stop; run it again")
 
-    with _lock(name), handled(stop):
+    with lock(name), handled(stop):
         late = [*_changed_while_starting(), *_changed_settings(settings)]
         if late:
             raise InputError(f"{late[0]} changed while {name} started; run it again")
@@ -149,14 +149,15 @@ def _require_undamaged(inputs: Digests) -> None:
             raise InputError(f"{wrong}: damaged: its SHA-256 differs from that in {sums}; {again}")
 
 
-def _lock(name: str) -> TextIO:
+def lock(name: str) -> TextIO:
+    """Hold the lock called `name` until it is closed; raise InputError naming the holder if there is one."""
     path = LOCKS / f"{name}.lock"
-    while (lock := take(path)) is None:
+    while (held := take(path)) is None:
         other = holder(path)
         if other is not None:  # else `holder` had it for a moment
             who = f" as process {other.process}" if other.process else ""
             raise InputError(f"{name} is already running here{who}")
-    return lock
+    return held
 
 
 def _changed_while_starting() -> list[str]:

@@ -16,14 +16,14 @@ from retrace.compute.device import attention_of, is_sharded, uses_bf16
 from retrace.core.errors import InputError
 from retrace.core.files import size
 from retrace.core.paths import CHECKPOINT, FACTS, PRETRAINED, checkpoint_facts, named_checkpoint
-from retrace.core.settings import PARAMS, Precision, build
+from retrace.core.settings import Precision, build
 from retrace.estimates.architectures import described, find_model
 from retrace.estimates.memory import FLOAT, Load, Needs, pretraining_needs, update_needs
 from retrace.finetuning.method import Method, read_method
 from retrace.finetuning.run import adjusted
 from retrace.finetuning.settings import INPUT_LENGTHS, FineTuneSettings
 from retrace.hub.pins import PinnedFolder, read_initial_checkpoint
-from retrace.models.heads import Head, longest_input, read_config
+from retrace.models.heads import Head, check_length, read_config
 from retrace.pretraining.settings import PretrainSettings
 from retrace.results.grid import WEIGHTS, Grid
 from retrace.tasks.question_answering.generative import ANSWERING
@@ -144,7 +144,7 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
     own = configs.get(None)
     if own is not None and only in (None, PRETRAINING):
         recipe = build(PretrainSettings, params, "pretrain")
-        require_readable("pretrain.block_size", recipe.block_size, own)
+        check_length("params.yaml: pretrain.block_size", recipe.block_size, own)
         needs = pretraining_needs(own, recipe, math.ceil(recipe.batch_size / processes), bf16, attention)
         starts = read_initial_checkpoint(params).origin is not None
         yield Planned(PRETRAINING, CHECKPOINT if starts else None, needs, _bytes(PRETRAINED))
@@ -157,21 +157,11 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
             if config is not None and cells:
                 settings = adjusted(build(kind, params, task), method.settings)
                 for key in INPUT_LENGTHS:
-                    require_readable(f"{task}.{key}", getattr(settings, key, None), config)
+                    check_length(f"params.yaml: {task}.{key}", getattr(settings, key, None), config)
                 needs = _tuning_needs(settings, method, config, processes, bf16, attention)
                 fetched = None if method.base == PRETRAINED else method.base
                 for cell in cells:
                     yield Planned(cell.title, fetched, needs, _bytes(WEIGHTS / cell.path))
-
-
-def require_readable(key: str, length: int | None, config: PreTrainedConfig) -> None:
-    """Raise InputError if the length under a key of params.yaml is more tokens than the model accepts.
-
-    `retrace check` knows that only of a model without a checkpoint, and an update of the model would fail.
-    """
-    longest = longest_input(config)
-    if length is not None and length > longest:
-        raise InputError(f"{PARAMS}: {key}: {length} is not allowed; the model reads at most {longest} tokens")
 
 
 def _bytes(folder: Path) -> int:

@@ -1,6 +1,6 @@
 """The rows of a user's file, whatever its format, each with its place for error messages."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -73,22 +73,29 @@ def _read_parquet(path: Path) -> Records:
     """The rows, without columns of lists or structures."""
     try:
         metadata = pq.read_metadata(path)
-        size = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
-        _require_size(path, size + ROW * metadata.num_rows)
+        size = ROW * metadata.num_rows
+        groups = map(metadata.row_group, range(metadata.num_row_groups))
+        _require_size(path, size + sum(group.total_byte_size for group in groups))
         names = [field.name for field in metadata.schema.to_arrow_schema() if not pa.types.is_nested(field.type)]
         for name in names:
             if names.count(name) > 1:
                 raise InputError(f"{path}: the column {name!r} occurs twice")
-        size = rows = 0
-        for batch in pq.ParquetFile(path, read_dictionary=names).iter_batches(BATCH, columns=names):
-            size += ROW * len(batch) + sum(map(_size, batch.columns))
+        for batch in _batches(path, names):  # all are measured before the first becomes Python objects
+            size += sum(map(_size, batch.columns))
             _require_size(path, size)
+        rows = 0
+        for batch in _batches(path, names):
             columns = [_values(path, rows, name, batch.column(name)) for name in names]  # a.b also selects b of a
             for row, cells in enumerate(zip(*columns, strict=True), start=rows + 1):
                 yield f"{path}: row {row}", dict(zip(names, cells, strict=True))
             rows += len(batch)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: not parquet: {first_line(error)}") from None
+
+
+def _batches(path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The columns of these names, with each text stored once however often it occurs."""
+    return pq.ParquetFile(path, read_dictionary=names).iter_batches(BATCH, columns=names)
 
 
 def _require_size(path: Path, unpacked: int) -> None:

@@ -27,7 +27,7 @@ from retrace.finetuning.method import has_frozen, read_method, round_frozen, sav
 from retrace.finetuning.rdrop import rdrop_loss
 from retrace.finetuning.settings import INPUT_LENGTHS, FineTuneParams, FineTuneSettings, MethodSettings
 from retrace.finetuning.task import Example, Row, Task, Tensors, moved, predict
-from retrace.models.heads import check_length
+from retrace.models.heads import check_length, read_config
 from retrace.results import grid, predictions
 from retrace.results.grid import Cell, Kind
 from retrace.tokens.tokenizer import copy_tokenizer
@@ -206,9 +206,9 @@ def run_cell(
     device = open_device(cell.seed, params.precision)
     name, inputs = ".".join(cell.path.parts), [base, folder]
     with guarded(f"{name}-{device.rank}", inputs, params.settings) as digest, named_out_of_memory(cell.title):
+        config = read_config(base)
         for key in INPUT_LENGTHS:
-            if (length := getattr(settings, key, None)) is not None:
-                check_length(f"{cell.task}.{key}", length, base)
+            check_length(f"params.yaml: {cell.task}.{key}", getattr(settings, key, None), config, base)
         task = read_task(folder, base, settings)
         started = method.start(task.head, base, cell.seed, device.attention, task.classes, settings.dropout)
         if has_frozen(started) and device.bf16 and not device.sharded:  # sharded weights are gathered in bf16

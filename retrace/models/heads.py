@@ -186,12 +186,15 @@ def longest_input(config: PreTrainedConfig) -> int:
     return family.longest_input(config) if hasattr(family, "longest_input") else config.max_position_embeddings
 
 
-def check_length(key: str, length: int, folder: Path) -> None:
-    """Raise InputError if a setting demands longer inputs than the model saved in `folder` accepts."""
-    longest = longest_input(read_config(folder))
-    if length > longest:
-        allowed = f"expected at most the longest input of {folder} ({longest})"
-        raise InputError(f"params.yaml: {key}: {length} is not allowed; {allowed}")
+def check_length(name: str, length: int | None, config: PreTrainedConfig, folder: Path | None = None) -> None:
+    """Raise InputError if a length in tokens is more than a model of this config accepts.
+
+    `name` is that of the setting or option, and `folder` the model's, if it has one.
+    """
+    longest = longest_input(config)
+    if length is not None and length > longest:
+        model = "the model" if folder is None else f"the model in {folder}"
+        raise InputError(f"{name}: {length} is not allowed; {model} reads at most {longest} tokens")
 
 
 def layer_matrices(model: PreTrainedModel, part: Literal["ATTENTION", "OUTPUTS"]) -> list[str]:

@@ -69,7 +69,7 @@ class Predictor:
             self.task = ANSWERING[settings.answers].read(grid.data_of(task), base, settings)
         else:
             self.task = Classification.read(grid.data_of(task), base, settings)
-        check_length(f"{task}.max_length", self.settings.max_length, base)
+        check_length(f"params.yaml: {task}.max_length", self.settings.max_length, read_config(base), base)
         for cell, key in changed_settings(cells, params):
             print(f"note: {key} is not what {cell.title} was trained with; run dvc repro", file=sys.stderr)
         self._device = open_device(0, build(Precision, params, "precision"), lease=False)

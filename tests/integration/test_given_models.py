@@ -91,7 +91,7 @@ def test_given_weights_are_trained_on(given: Project, family: str, name: str) ->
     _start_from(given, family, name)
     given.set_all({"pretrain.epochs": 2, "pretrain.next_sentence": family == "bert", "pretrain.block_size": 65})
     _run(given, "sources.sample", "sources.model", "tokenize")
-    said = "params.yaml: pretrain.block_size: 65 is not allowed; expected at most the longest input of data/model (64)"
+    said = "params.yaml: pretrain.block_size: 65 is not allowed; the model in data/model reads at most 64 tokens"
     assert given.stage("pretrain", code=2).stderr == f"error: {said}\n"
     given.set("pretrain.block_size", 64)
     _run(given, "pretrain")

@@ -1,3 +1,4 @@
+import os
 import subprocess
 from hashlib import sha256
 from pathlib import Path
@@ -111,7 +112,7 @@ def test_no_other_model_is_prepared_before_this_one_is_sent(here: Path, monkeypa
 
     monkeypatch.setattr(publish, "upload", upload)
     assert retrace("publish", "org/name", "--push").out == f"published as org/name@{'b' * 40}\n"
-    assert sent == ["error: publish is already running here\n", "org/name"]
+    assert sent == [f"error: publish is already running here as process {os.getpid()}\n", "org/name"]
     assert retrace("publish", "org/other").code == 0
 
 
