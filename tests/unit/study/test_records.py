@@ -14,7 +14,9 @@ from scipy.stats import ttest_ind
 from retrace.cli import study
 from retrace.core.errors import InputError
 from retrace.core.files import read_json, write_json
+from retrace.core.settings import build_file, read_yaml
 from retrace.perplexity.measures import UNITS
+from retrace.study.published import PublishedStudy
 from retrace.study.records import Entry, Standing, add_entry, read_entry, read_records, records_page, standings
 from tests.commands import Done, refused, retrace
 from tests.study import method_of
@@ -34,6 +36,17 @@ def _entry(commit: str = COMMIT, **figures: Sequence[float]) -> Entry:
 def test_the_page_is_what_the_command_prints(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT / "docs")
     assert (ROOT / "docs/records.md").read_text() == retrace("records").out, "run: retrace records > docs/records.md"
+
+
+def test_the_study_of_a_budget_says_which_settings_its_figures_do_not_have() -> None:
+    """They are of an earlier run, or of another machine, and the study's settings have changed since."""
+    for name, said in (
+        ("two-cores", "{sst2[epochs]} epochs with R-Drop of weight {sst2[rdrop]}"),
+        ("one-gpu", "{model[layers]} of width {model[hidden_size]}"),
+    ):
+        folder = ROOT / "studies" / name
+        differences = " ".join(build_file(PublishedStudy, folder / "published.yaml").differences)
+        assert said.format_map(read_yaml(folder / "params.yaml")) in differences
 
 
 def test_a_record_is_better_by_welchs_test_whichever_way_that_is() -> None:
