@@ -171,6 +171,13 @@ def test_every_published_figure_stands_in_the_report(study: str) -> None:
     assert [text for text in figures if not stands(text)] == []
 
 
+def test_a_perplexity_that_a_report_has_on_test_data_stands_beside_one_on_the_test_text() -> None:
+    published = build_file(PublishedStudy, ROOT / "studies/bert-mlm-nsp/published.yaml")
+    addresses = {cell.address for table in published.tables for cell in table.cells()}
+    assert "perplexity.test.masked.perplexity_per_token" in addresses
+    assert any("the report speaks of the test data" in said for said in published.differences)
+
+
 def test_a_whole_number_is_rounded_unless_it_is_all_or_none_of_a_share() -> None:
     """A published accuracy of 1 is no rounded 0.6."""
     texts = ("0", "1", "-1", "2", "12", "1.0", "0.5")
