@@ -113,6 +113,11 @@ def test_a_text_keeps_its_digits_and_another_figure_has_as_many() -> None:
         assert {other: found.form.text(other) for other in others} == others
 
 
+def test_a_batch_that_a_report_gives_per_device_is_said_to_be_so() -> None:
+    published = build_file(PublishedStudy, ROOT / "studies/plm-peft/published.yaml")
+    assert any("per device" in said for said in published.choices)
+
+
 def test_a_text_has_a_spread_or_two_ends() -> None:
     for cell, *expected in (
         ("77.41 ± 2.81", 77.41, 2.81, None, 2),
