@@ -123,9 +123,10 @@ def test_the_memory_formulas_give_what_is_said() -> None:
     assert f"; {count:,} by the formula" in gives[4]
     assert gives[5] == f"{added:,} in the example"
     kept = [(16, 9, 0), (4, 0, 0), (5, 0, 0), (4, 0, 8), (5, 0, 0), (34, 9, 8)]  # bytes for each blh, bal² and blh′
-    for text, (hidden, pairs, wide) in zip(gives[-6:], kept, strict=True):
+    for text, (hidden, pairs, wide) in zip(gives[-7:-1], kept, strict=True):
         per_pair = f" + {layers * pairs * heads / 10**6:.4f}·bl²" if pairs else ""
         assert text.endswith(f"{layers * (hidden * size + wide * inner) / 10**6:.4f}·bl{per_pair}")
+    assert gives[-1].endswith(f": {2 * layers * (4 * size + 8 * width) / 10**6:.4f}·bl")
     study = build_file(PublishedStudy, ROOT / "studies/plm-peft/published.yaml")
     doubts = " ".join(doubt.finding for doubt in study.doubts)
     assert f"{16 * count / 2**20:,.0f} and {(4 * count + 16 * added) / 2**20:,.0f} MiB" in doubts
