@@ -137,6 +137,14 @@ def test_the_memory_formulas_give_what_is_said() -> None:
     assert [row[3] for row in table.rows if row[3] != "–"] == ["48,000", "12,952"]
 
 
+def test_what_the_choice_of_examples_adds_is_that_of_the_accuracy_beside_it() -> None:
+    study = build_file(PublishedStudy, ROOT / "studies/plm-peft/published.yaml")
+    findings = " ".join(doubt.finding for doubt in study.doubts)
+    ((points, accuracy),) = re.findall(r"139 examples adds (\S+) points of its own at an accuracy of (\S+)\.", findings)
+    share = float(accuracy) / 100
+    assert points == f"{100 * (share * (1 - share) / 139) ** 0.5:.1f}"
+
+
 def test_memory_has_estimates() -> None:
     entry = {"model": "roberta-small", "batch": 2, "lengths": [16], "methods": ["full", "thin"], "example": False}
     (estimates,) = _tables(_section(kind="memory", **entry))
