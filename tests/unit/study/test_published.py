@@ -45,6 +45,11 @@ def test_scales_may_be_of_rows(tmp_path: Path) -> None:
     assert [cell.scale for cell in table.cells()] == ["count", "count"]
 
 
+def test_an_objective_that_a_report_speaks_of_and_the_study_leaves_out_is_named() -> None:
+    published = build_file(PublishedStudy, ROOT / "studies/bert-wikitext2/published.yaml")
+    assert any("no next sentence is predicted" in said for said in published.choices)
+
+
 def _row(figures: list[str], published: list[Any]) -> dict[str, Any]:
     return {"rows": {"tuned": {"figures": figures, "published": published}}}
 
