@@ -45,11 +45,6 @@ def test_scales_may_be_of_rows(tmp_path: Path) -> None:
     assert [cell.scale for cell in table.cells()] == ["count", "count"]
 
 
-def test_an_objective_that_a_report_speaks_of_and_the_study_leaves_out_is_named() -> None:
-    published = build_file(PublishedStudy, ROOT / "studies/bert-wikitext2/published.yaml")
-    assert any("no next sentence is predicted" in said for said in published.choices)
-
-
 def _row(figures: list[str], published: list[Any]) -> dict[str, Any]:
     return {"rows": {"tuned": {"figures": figures, "published": published}}}
 
@@ -116,11 +111,6 @@ def test_a_text_keeps_its_digits_and_another_figure_has_as_many() -> None:
         assert found is not None
         assert (found.text, found.value, found.digits, found.std, found.end) == (cell, value, digits, None, None)
         assert {other: found.form.text(other) for other in others} == others
-
-
-def test_a_batch_that_a_report_gives_per_device_is_said_to_be_so() -> None:
-    published = build_file(PublishedStudy, ROOT / "studies/plm-peft/published.yaml")
-    assert any("per device" in said for said in published.choices)
 
 
 def test_a_text_has_a_spread_or_two_ends() -> None:
@@ -190,13 +180,6 @@ def test_every_published_figure_stands_in_the_report(study: str) -> None:
     figures += [str(count) for section in published.sections for count in section.get("published", {}).values()]
     assert len(figures) > 5
     assert [text for text in figures if not stands(text)] == []
-
-
-def test_a_perplexity_that_a_report_has_on_test_data_stands_beside_one_on_the_test_text() -> None:
-    published = build_file(PublishedStudy, ROOT / "studies/bert-mlm-nsp/published.yaml")
-    addresses = {cell.address for table in published.tables for cell in table.cells()}
-    assert "perplexity.test.masked.perplexity_per_token" in addresses
-    assert any("the report speaks of the test data" in said for said in published.differences)
 
 
 def test_a_whole_number_is_rounded_unless_it_is_all_or_none_of_a_share() -> None:

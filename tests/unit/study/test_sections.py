@@ -94,12 +94,6 @@ def test_the_equations_of_roberta_small_give_what_is_said() -> None:
     assert all(f"{count:,}" in row["gives"] for count, row in zip(said, _equations("roberta-small"), strict=True))
 
 
-def test_a_formula_that_is_perhaps_misread_is_said_to_be_so() -> None:
-    """The report gives the right number by another equation."""
-    study = build_file(PublishedStudy, ROOT / "studies/roberta-small/published.yaml")
-    assert any("may have been misread" in said for said in study.choices)
-
-
 def test_a_formula_comes_to_the_model_by_its_differences() -> None:
     section = _section(kind="formula", model="roberta-small")
     (table,) = _tables(section)
