@@ -72,7 +72,7 @@ EDITS: Mapping[str, Edit] = {
 CODE: Mapping[str, tuple[str, str, str]] = {  # the file, and text in it before and after
     "code of a metric": ("retrace/evaluation/metrics/accuracy.py", "np.equal(outcome", "np.not_equal(outcome"),
     "code of the page": ("retrace/report/page.html.j2", ">To the report<", ">To the figures<"),
-    "code of tasks": ("retrace/tasks/classification.py", '"""Which class', '"""Of which class'),  # the same bytes
+    "code of tasks": ("retrace/tasks/classification.py", '"""Logits', '"""The logits'),  # the same bytes
     "code of a method": ("retrace/methods/full.py", '"""', '"""Edited. '),
 }
 KINDS = {"edit": 60, "two edits": 8, "revert": 20, "start": 7, "nothing": 5}

@@ -8,9 +8,9 @@ from retrace.core.files import atomic_folder
 from tests.campaigns import twice
 from tests.campaigns.damage import in_process
 from tests.campaigns.kills import Trial, Trials
-from tests.campaigns.rounds import Kill, Round
+from tests.campaigns.rounds import CODE, EDITS, Kill, Round, set_state
 from tests.campaigns.soak import Soak
-from tests.toy import Project
+from tests.toy import ROOT, Project
 
 KILLS = (Trial("finetune-squad@squad-full-1", "all", 0.25), Trial("evaluate", "stage", 0.6))
 
@@ -38,6 +38,14 @@ def test_a_project_that_is_edited_killed_and_collected_has_the_same_bytes(finish
     ran, wrong = soak.turn(Round(3, {}, None, ()))
     assert ran == ["report"]  # as its first bytes were garbage
     assert wrong == ["reports/more is another than before"]
+
+
+def test_what_the_rounds_edit_is_there_and_is_taken_back(project: Project) -> None:
+    """In a soak the first edit of code that is not there would end it, after minutes or hours."""
+    state = {name: edit.values[1] for name, edit in EDITS.items()}
+    assert set_state(project, {}, state) == set_state(project, state, {}) == [*EDITS]
+    for file, *_ in CODE.values():
+        assert (project.folder / file).read_bytes() == (ROOT / file).read_bytes()
 
 
 def test_damaged_files_are_noticed_before_they_are_used(finished: Project, tmp_path: Path, monkeypatch) -> None:
