@@ -6,12 +6,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from accelerate.utils.other import get_free_port
 from safetensors.torch import load_file
 
 from tests import warm
 from tests.toy import Project
 
-LAUNCH = ("--quiet", "--main_process_port", "29615", "--num_processes", "2")
+LAUNCH = ("--quiet", "--num_processes", "2")
 # One pair of machines is started as users do; the others by tests/warm.py.
 NODES = ("env", "ACCELERATE_USE_CPU=1", "accelerate", "launch", *LAUNCH, "--config_file", "launch/nodes.yaml",
          "--main_process_ip", "127.0.0.1")  # fmt: skip
@@ -19,7 +20,8 @@ NODES = ("env", "ACCELERATE_USE_CPU=1", "accelerate", "launch", *LAUNCH, "--conf
 
 def _launch(project: Project, name: str, stage: str, *arguments: str) -> str:
     """Start a stage with the configuration of this name; returns what it printed."""
-    launcher = ("-m", "accelerate.commands.launch", *LAUNCH, "--config_file", f"launch/{name}.yaml", "--no_python")
+    config = ("--config_file", f"launch/{name}.yaml", "--main_process_port", "0")  # any that is free
+    launcher = ("-m", "accelerate.commands.launch", *LAUNCH, *config, "--no_python")
     started = project.with_variables(ACCELERATE_USE_CPU="1")
     return started.run(*warm.COMMAND, *launcher, *warm.COMMAND, "-m", f"stages.{stage}", *arguments).stdout
 
@@ -86,9 +88,9 @@ def test_two_machines_give_what_one_gives(ready: Project) -> None:
     weights = ready.folder / "models/pretrained/model.safetensors"
     before = weights.read_bytes()
     environment = {**os.environ, "PYTHONPATH": str(ready.folder), "RETRACE_THREADS": "1"}
-    machines = []
+    machines, port = [], str(get_free_port())
     for rank in "01":
-        command = [*NODES, "--machine_rank", rank, "-m", "stages.pretrain"]
+        command = [*NODES, "--main_process_port", port, "--machine_rank", rank, "-m", "stages.pretrain"]
         machines.append(subprocess.Popen(command, cwd=ready.folder, env=environment, stdout=-3, stderr=-3))
     assert [machine.wait(timeout=180) for machine in machines] == [0, 0]
     assert weights.read_bytes() == before

@@ -33,7 +33,8 @@ def two_processes(folder: Path, work: str, *options: str) -> dict[str, Any]:
     text = (ROOT / "launch/gpus.yaml").read_text().replace("num_processes: gpu", "num_processes: 2")
     (folder / "two.yaml").write_text(text)
     (folder / "work.py").write_text(work)
-    launcher = [sys.executable, "-m", "retrace.compute.launch", "--config_file", "two.yaml"]
+    port = ("--main_process_port", "0")  # any that is free
+    launcher = [sys.executable, "-m", "retrace.compute.launch", "--config_file", "two.yaml", *port]
     environment = {"PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "1", "PATH": "", "RETRACE_THREADS": "1"}
     return {"args": [*launcher, *options, "work.py"], "cwd": folder, "env": environment, "text": True}
 
@@ -73,7 +74,7 @@ def test_restarted_processes_find_each_other(tmp_path: Path) -> None:
         "if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0': os.kill(os.getpid(), 9 * device.rank)\n"
         "os.write(1, f'{device.all_reduce_sum([device.rank + 1])}\\n'.encode())\n"  # a line in one piece
     )
-    started = two_processes(tmp_path, work, "--max_restarts", "1", "--main_process_port", "0")
+    started = two_processes(tmp_path, work, "--max_restarts", "1")
     done = subprocess.run(**started, capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (0, "[3.0]\n" * 2), done.stderr
 

@@ -16,7 +16,7 @@ from tests.sharded import CASES, held, run, stepped
 from tests.tiny import one_of, tiny_device
 from tests.toy import ROOT
 
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "29619"]
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
 
 
 @given(st.integers(0, 30), st.integers(1, 7), st.none() | st.integers(1, 3))
