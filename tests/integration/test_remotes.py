@@ -5,10 +5,11 @@ import re
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
-from threading import Timer
+from threading import Thread
 
 import pytest
 
@@ -198,6 +199,12 @@ def test_a_remote_that_is_not_there_is_said_where_something_is_to_be_done(tmp_pa
 
 
 def test_sigterm_is_passed_on() -> None:
-    asked = Timer(1, os.kill, (os.getpid(), signal.SIGTERM))
-    asked.start()
+    before = signal.getsignal(signal.SIGTERM)
+
+    def ask() -> None:
+        while signal.getsignal(signal.SIGTERM) is before:  # which would end the tests
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    Thread(target=ask, daemon=True).start()
     assert repro.run_dvc((sys.executable, "-ISc", "import time; time.sleep(60)")) == 128 + signal.SIGTERM
