@@ -95,6 +95,28 @@ def test_an_ensemble_averages_the_probabilities_of_all_seeds(here: Path, monkeyp
     assert "models/pretrained: no such folder; run dvc repro" in done.err
 
 
+def test_an_ensemble_of_readers_averages_the_scores_of_tokens(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a passage of one word, so that all have the same span."""
+    settings = {"finetune.seeds": [1, 2], "precision": "fp32", "squad.epochs": 1, "squad.max_length": 64}
+    copy_settings(here).set_all(settings)
+    tiny_pretrained(Path("models/pretrained"))
+    tiny_questions(Path("data"), GUILD, ASKED)
+    for seed in "12":
+        monkeypatch.setattr(sys, "argv", ["finetune_squad", "--method", "full", "--seed", seed])
+        finetune_squad.main()
+    Path("passage.txt").write_text("weavers")
+
+    def scores(*options: str) -> tuple[float, float]:
+        asked = ("--passage", "passage.txt", "--question", "of whom?")
+        row = json.loads(retrace("predict", "squad", *asked, *options).out)
+        return row["score"], row["no_answer_score"]
+
+    one, other = (scores("--seed", seed) for seed in "12")
+    assert one != other
+    means = (one[0] + other[0]) / 2, (one[1] + other[1]) / 2
+    assert scores("--ensemble") == pytest.approx(means, abs=2e-6)
+
+
 @pytest.mark.parametrize(
     ("text", "null_score", "may_abstain", "said"),
     [("Ada", 1.0, True, ("Ada", 7, 1.0)), ("Ada", 3.0, True, (None, None, 3.0)), ("", 1.0, True, (None, None, 1.0)),
