@@ -4,8 +4,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from retrace.datasets.squad import Question
 from retrace.evaluation.flags import decision_flags, figure_flags, loss_flags, overlap_flags
 from retrace.evaluation.outcomes import Answered, Classified, Scoring
+from retrace.evaluation.question_answering import QuestionAnsweringTask
 
 SCALES = {"matthews": "correlation", "exact_match": "percentage", "f1": "percentage", "best": "score"}
 SCALES |= dict.fromkeys(("accuracy", "precision", "recall"), "fraction")
@@ -77,3 +79,17 @@ def test_examples_that_are_given_away_are_counted_where_they_are_not_by_chance(g
     task.given = np.arange(100) < given
     said = {"dev_given_away": "11 of 100 examples of dev lie in a text of train"}
     assert overlap_flags(task) == (said if is_said else {})
+
+
+def test_questions_on_a_passage_of_the_training_data_are_given_away() -> None:
+    """Case and spaces make no other passage; one question of ten may be on one by chance."""
+
+    def questions(text: str, others: int) -> list[Question]:
+        passages = ["Ada met  BOB.", *(f"Eve met {number}." for number in range(others))]
+        return [Question(passage, "T", passage, text, ()) for passage in passages]
+
+    train = [Question("train", "T", "Ada met Bob.", "Who?", ())]
+    dev, test = questions("Whom?", 9), questions("When?", 8)
+    assert overlap_flags(QuestionAnsweringTask(train, dev)) == {}
+    said = {"test_given_away": "1 of 9 examples of test are on a passage of train"}
+    assert overlap_flags(QuestionAnsweringTask(train, dev, test)) == said
