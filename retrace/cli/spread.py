@@ -32,7 +32,10 @@ from retrace.core.paths import require_checkout
 DVC = (sys.executable, "-m", "dvc", "--wait-for-lock", "repro")
 ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # signals that ask to stop
 Jobs = typer.Option(
-    "--jobs", "-j", min=1, help="fine-tuning runs at once; default: one per GPU or core; with RETRACE_LAUNCH one"
+    "--jobs",
+    "-j",
+    min=1,
+    help="fine-tuning runs at once; default: one per GPU or core, one with RETRACE_LAUNCH, all with --slurm",
 )
 PIPELINE, RECORD = Path("dvc.yaml"), Path("dvc.lock")
 
