@@ -70,7 +70,10 @@ FURTHER_TASKS = ("classification", "hub-classification", "question-answering")  
 def check(
     cache: Annotated[bool, typer.Option("--cache", help="also remove damaged files from DVC's cache")] = False,
 ) -> None:
-    """Check every setting and every key as the stages would, and report the first mistake."""
+    """Check every setting and every key as the stages would, and report the first mistake.
+
+    A lock file that keeps DVC from starting, as it is damaged or names a process that is not DVC, is removed first.
+    """
     require_checkout(PARAMS, DATA_PARAMS)
     if fault := lock_fault():
         LOCK.unlink()
