@@ -74,7 +74,7 @@ def examples_card(data: TaskData) -> Card:
         counts = Counter(example.label for example in examples)
         by_class = {name: counts[number] for number, name in enumerate(data.classes)}
         parts[part] = {"examples": len(examples), "classes": by_class}
-    shared, given, overlaps = count_overlaps(data.parts, "examples")
+    shared, given, overlaps = count_overlaps(data.parts)
     findings = [*data.notes, *overlaps]
     for part, counts in parts.items():
         findings += [f"{part} has no example of {name}" for name, count in counts["classes"].items() if not count]

@@ -98,11 +98,11 @@ def shared_finding(shared: np.ndarray, what: str, part: str, training: str = "tr
     return [f"{int(shared.sum()):,} of {len(shared):,} {what} of {part} are in {training} too"]
 
 
-def given_away_finding(given: np.ndarray, shared: np.ndarray, what: str, part: str, how: str) -> list[str]:
-    """A line with how many rows, (N,), bool, the training data gives away; no line if it contains all of them."""
+def given_away_finding(given: np.ndarray, shared: np.ndarray, part: str, how: str) -> list[str]:
+    """A line with how many examples, (N,), bool, the training data gives away; no line if it contains all of them."""
     if not (given & ~shared).any():
         return []
-    return [f"{int(given.sum()):,} of {len(given):,} {what} of {part} {how}"]
+    return [f"{int(given.sum()):,} of {len(given):,} examples of {part} {how}"]
 
 
 def count_shared(keys: Mapping[str, Sequence[Hashable]], what: str) -> tuple[dict[str, int], list[str]]:
@@ -115,18 +115,16 @@ def count_shared(keys: Mapping[str, Sequence[Hashable]], what: str) -> tuple[dic
     return counts, findings
 
 
-def count_overlaps(
-    parts: Mapping[str, Sequence[Example]], what: str
-) -> tuple[dict[str, int], dict[str, int], list[str]]:
+def count_overlaps(parts: Mapping[str, Sequence[Example]]) -> tuple[dict[str, int], dict[str, int], list[str]]:
     """The counts of `count_shared`; how many first texts of each other split `train` gives away; and findings."""
     keys = {part: keys_of((example.text, example.pair) for example in examples) for part, examples in parts.items()}
-    shared, findings = count_shared(keys, what)
+    shared, findings = count_shared(keys, "examples")
     train, counts = keys.pop("train"), {}
     for part, rows in keys.items():
         given = given_away([text for text, _ in rows], [text for text, _ in train])
         counts[part] = int(given.sum())
         how = INSIDE if rows[0][1] is None else INSIDE_FIRST
-        findings += given_away_finding(given, known_rows(rows, train), what, part, how)
+        findings += given_away_finding(given, known_rows(rows, train), part, how)
     return shared, counts, findings
 
 

@@ -77,8 +77,7 @@ def overlap_flags(task: ScoredTask) -> Flags:
     part = task.split
     found = {f"{part}_in_training": shared_finding(task.shared, "examples", part)}
     if task.given.mean() > BY_CHANCE:
-        lines = given_away_finding(task.given, task.shared, "examples", part, task.given_how)
-        found[f"{part}_given_away"] = lines
+        found[f"{part}_given_away"] = given_away_finding(task.given, task.shared, part, task.given_how)
     found["test_in_validation"] = shared_finding(task.shared_with_dev, "examples", "test", "dev")
     return {name: lines[0] for name, lines in found.items() if lines}
 
