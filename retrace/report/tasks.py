@@ -26,7 +26,7 @@ from retrace.report.names import (
     shown,
     shown_factor,
 )
-from retrace.report.results import Curve, Score, TaskResults, curve_of, thinned
+from retrace.report.results import Curve, Score, TaskResults, curve_of, most_seeds, thinned
 from retrace.report.svg import Axes, Percent
 
 T = TypeVar("T")
@@ -124,7 +124,7 @@ def learning(task: TaskResults, key: str, title: str = "Learning curves") -> lis
 def confusion(task: TaskResults, found: Mapping[str, ClassBreakdown]) -> Panels:
     """The confusion matrices."""
     names = list(next(iter(found.values())).classes)  # the task's, which all methods share
-    short, digits = _short(names), 1 if _has_several_seeds(task) else 0
+    short, digits = _short(names), 1 if most_seeds([task]) > 1 else 0
 
     def draw(method: str) -> Drawn:
         counts = np.array(found[method].confusion)
@@ -357,8 +357,4 @@ def _by_epoch(task: TaskResults, method: str, valid: Any) -> Curve:
 
 
 def _of_seeds(task: TaskResults, text: str) -> str:
-    return text if _has_several_seeds(task) else ""
-
-
-def _has_several_seeds(task: TaskResults) -> bool:
-    return any(len(details.seeds) > 1 for details in task.details.methods.values())
+    return text if most_seeds([task]) > 1 else ""

@@ -86,7 +86,8 @@ def _rows(**changed: Any) -> dict[str, Panels]:
     rows = [{"method": method, "seed": "1", "epoch": epoch, "training_loss": 0.7 if epoch else math.nan, **values}
             for method in ("bert", "lora") for epoch in (0, 1)]  # fmt: skip
     figures = {"f1_macro": 0.25, "accuracy": 0.5}
-    found = {name: SimpleNamespace(figures=figures, seeds={"1": None}) for name in ("bert", "lora")}
+    seeds = {"1": SimpleNamespace(figures=figures)}
+    found = {name: SimpleNamespace(figures=figures, seeds=seeds) for name in ("bert", "lora")}
     details: Any = SimpleNamespace(legend=SCORES, headlines=["accuracy"], methods=found, baselines={}, comparisons=[])
     task = TaskResults("news", "classification", details, {"bert": 0, "lora": 1}, pd.DataFrame(rows).assign(**changed))
     return {row.name: row for row in further_curves(task)}
