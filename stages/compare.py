@@ -43,7 +43,7 @@ def main() -> None:
         sections = [
             *study_sections(study, result, evidence(study, reports)),
             *size_sections(study.sections, params),
-            *run_sections(study, params, reports),
+            *run_sections(study, reports),
         ]
         write_json(RESULT, result.to_json())
         write_report(study.title, sections, PAGE)

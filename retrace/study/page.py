@@ -128,9 +128,9 @@ def _on_rules_scales(group: Mapping[str, PublishedCell]) -> tuple[dict[str, floa
     return figures, scales, halves
 
 
-def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Reports) -> Iterator[Section]:
+def run_sections(study: PublishedStudy, reports: Reports) -> Iterator[Section]:
     """Learning curves, scores, predictions, data, models and settings of the run."""
-    tasks = read_tasks(reports.details, params)
+    params, tasks = reports.params, read_tasks(reports.details, reports.params)
     curves = [] if reports.pretraining is None else perplexity_by_epoch(reports.pretraining)
     curves += [row for task in tasks for row in further_curves(task)]
     if curves:
@@ -140,7 +140,7 @@ def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Repo
         updates = read_curve("pretrain/updates")
         yield pretraining_section(reports.perplexity, reports.pretraining, updates, reports.runs["pretrain"])
     yield predictions_section(params, tasks, first=study.first_samples)
-    time, data = time_fold(reports.runs, read_stages(), params), data_fold(params, pretrains(params))
+    time, data = time_fold(reports.runs, read_stages(), params), data_fold(params, reports.pretraining is not None)
     folders = _model_folders(params).items()
     models = {name: (checkpoint_facts(folder), parameters_by_module(folder)) for name, folder in folders}
     yield Section("Data and runs", [time, data, *models_folds(models, reports.runs), settings_fold(params)])
