@@ -210,11 +210,8 @@ def _over_seeds(seeds: pd.DataFrame | list[Figures], legend: Legend) -> dict[str
 
 def _mean(values: list[float], what: Figure) -> Reproduced:
     """The mean over seeds, with Student's interval where there are several, unless all are equal."""
-    middle, std, interval = mean(values), None, None
-    if len(values) > 1:
-        std = stdev(values)
-    if std:
-        interval = with_seeds({"low": middle, "high": middle}, values, SCALES[what.scale].ends)
+    middle, std = mean(values), stdev(values) if len(values) > 1 else None
+    interval = with_seeds({"low": middle, "high": middle}, values, SCALES[what.scale].ends) if std else None
     return Reproduced(middle, what.scale, std, interval, better=what.better)
 
 
