@@ -149,9 +149,7 @@ class PublishedCell:
     scale: str
 
     def __post_init__(self) -> None:
-        if self.published is None:
-            return
-        if self.published.form.unit == "%" and not self.scale.startswith("percent"):
+        if self.published is not None and self.published.form.unit == "%" and not self.scale.startswith("percent"):
             raise ValueError(f"{self.published.text!r} is not allowed; % needs the scale percent or percentage")
 
     @property
