@@ -40,8 +40,7 @@ def reliability(outcomes: Sequence[Classified]) -> Columns:
     The points of a reliability diagram (Niculescu-Mizil and Caruana 2005). The number is per seed. All outcomes have
     probabilities.
     """
-    having = [(outcome.probabilities, outcome.predicted) for outcome in outcomes]
-    found = [_bins(probabilities, predicted) for probabilities, predicted in having if probabilities is not None]
+    found = [_bins(each.probabilities, each.predicted) for each in outcomes if each.probabilities is not None]
     bins, confidence = (np.concatenate(parts) for parts in zip(*found, strict=True))
     right = np.concatenate([np.equal(outcome.labels, outcome.predicted) for outcome in outcomes])
     counts = np.bincount(bins)
