@@ -100,8 +100,7 @@ class QuestionAnsweringTask(ScoredTask):
         """Never answering, and word overlap."""
         nothing = answered(self._questions, {question.id: "" for question in self._questions})
         spans = [overlap_span(question) for question in self._questions]
-        passages = [question.context for question in self._questions]
-        texts = tuple(passage[start:end] for passage, (start, end) in zip(passages, spans, strict=True))
+        texts = tuple(question.context[slice(*span)] for question, span in zip(self._questions, spans, strict=True))
         overlap = replace(nothing, answers=texts, starts=tuple(start for start, _ in spans))
         return {"no_answer": nothing, "word_overlap": overlap}
 
