@@ -201,8 +201,7 @@ class Scoring:
             for twice in sorted(every.keys() & metric.FIGURES.keys()):  # one would silently replace the other
                 raise InputError(f"{plugin_file(METRICS, name)}: {twice!r} is a figure of another metric too")
             every |= metric.FIGURES
-        titles = {name: figure.name or name.replace("_", " ") for name, figure in every.items()}
-        self.legend = {name: replace(figure, name=titles[name]) for name, figure in every.items()}
+        self.legend = {key: replace(what, name=what.name or key.replace("_", " ")) for key, what in every.items()}
         self.scales = {name: figure.scale for name, figure in every.items()}
         self.ends = {name: SCALES[scale].ends for name, scale in self.scales.items()}
 
