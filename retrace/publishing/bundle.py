@@ -15,12 +15,12 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
-from retrace.core.files import SUMS, write_json
+from retrace.core.files import SUMS, read_object, write_json
 from retrace.finetuning.method import FILE
 from retrace.hub.pins import Pin
-from retrace.models.heads import AUTO_CLASSES, Head, family_of, objective_of, read_config, read_model
+from retrace.models.heads import AUTO_CLASSES, Head, family_of, objective_of, read_config, read_model, takes_segments
 from retrace.publishing.load import BASE, DESCRIPTION, Tuning, read_tuned
-from retrace.tokens.tokenizer import copy_tokenizer
+from retrace.tokens.tokenizer import CONFIGS, copy_tokenizer
 
 UNSENT = shutil.ignore_patterns(SUMS)  # checksums of the folder as it was trained
 Library = Literal["transformers", "peft", "retrace"]
@@ -58,6 +58,7 @@ def write_pretrained(pretrained: Path, address: Address, folder: Path) -> Loadin
     if address.base:
         raise InputError("--base: not allowed with the pretrained model, which is whole without it")
     shutil.copytree(pretrained, folder, dirs_exist_ok=True, ignore=UNSENT)
+    _name_inputs(folder, pretrained)
     use = _use("language_model", pretrained)
     return LoadingCode("transformers", use, _whole_lines(use, address))
 
@@ -79,6 +80,7 @@ def write_tuned(tuning: Tuning, tuned: Path, pretrained: Path, address: Address,
         lines = _write_adapter(tuning, cast(PreTrainedModel, model), pretrained, address, folder)
     else:
         lines = _write_own(tuning, tuned, pretrained, address, folder)
+    _name_inputs(folder, pretrained)
     return LoadingCode(library, use, lines)
 
 
@@ -144,3 +146,14 @@ def _use(head: Head, pretrained: Path) -> str:
 def _save_whole(model: PreTrainedModel, folder: Path) -> None:
     # With the names of the model's own parameters, which transformers looks for, not those in the file it came from.
     model.save_pretrained(folder, save_original_format=False)
+
+
+def _name_inputs(folder: Path, pretrained: Path) -> None:
+    """Have the published tokenizer give segments if the model takes them.
+
+    transformers' general class of tokenizers, as which ours are saved, leaves them out unless its config names them.
+    """
+    if takes_segments(read_config(pretrained)):
+        path = folder / CONFIGS[0]
+        config = read_object(path) if path.is_file() else {}
+        write_json(path, config | {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]})

@@ -19,7 +19,7 @@ from retrace.publishing.bundle import Address, LoadingCode, write_pretrained, wr
 from retrace.publishing.load import DESCRIPTION, Tuning, load_tuned, read_description, read_tuned
 from retrace.tasks.question_answering.extractive import KINDS, SpanModel
 from retrace.tasks.question_answering.generative import Generator
-from retrace.tokens.tokenizer import copy_tokenizer
+from retrace.tokens.tokenizer import copy_tokenizer, load_tokenizer
 from tests.tiny import FAMILIES, tiny_pretrained
 
 IDS = torch.tensor([[2, 20, 21, 22, 23, 3]])
@@ -54,9 +54,15 @@ def _answer(model: Any) -> torch.Tensor:
     return output.logits if "logits" in output else torch.stack([output.start_logits, output.end_logits])
 
 
-def _loaded(lines: tuple[str, ...]) -> Any:
+def _names(published: LoadingCode) -> dict[str, Any]:
+    """The `tokenizer` and the `model` that the lines define."""
     names: dict[str, Any] = {}
-    exec("\n".join(lines), names)
+    exec("\n".join(published.lines), names)
+    return names
+
+
+def _loaded(published: LoadingCode) -> Any:
+    names = _names(published)
     assert names["tokenizer"]("ale")["input_ids"]
     assert not names["model"].training
     return names["model"]
@@ -91,7 +97,7 @@ def test_three_lines_load_the_model(tmp_path: Path, family: str, method: str, ch
         tuning = _tuning(method, head, match, **chosen)
         published, model, folder = _publish(tmp_path / f"{head} {match}", tuning, pretrained)
         assert published.library == ("retrace" if match else library)
-        found = _loaded(published.lines)
+        found = _loaded(published)
         torch.testing.assert_close(_answer(found), _answer(model))
         if head == "classifier":
             assert found.config.id2label == dict(enumerate(CLASSES))
@@ -103,7 +109,17 @@ def test_the_pretrained_model_is_published_as_it_is(tmp_path: Path, family: str)
     pretrained, folder = tiny_pretrained(tmp_path / "pretrained", family), tmp_path / "published"
     published = write_pretrained(pretrained, Address(str(folder)), folder)
     tuned = read_tuned(_tuning("full", "language_model"), pretrained, pretrained)
-    torch.testing.assert_close(_answer(_loaded(published.lines)), _answer(tuned))
+    torch.testing.assert_close(_answer(_loaded(published)), _answer(tuned))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_published_tokenizer_gives_a_pair_segments_if_the_model_takes_them(tmp_path: Path, family: str) -> None:
+    """As in training; a model that was tuned with segments answers otherwise without them."""
+    pretrained = tiny_pretrained(tmp_path / "pretrained", family)
+    expected = load_tokenizer(pretrained).encode("the ale", "the hall").type_ids if family == "bert" else None
+    for method in ("full", "lora", "adapter"):
+        published, _, _ = _publish(tmp_path / method, _tuning(method, "spans"), pretrained)
+        assert _names(published)["tokenizer"]("the ale", "the hall").get("token_type_ids") == expected
 
 
 PIN = Pin("org/base", "a" * 40)
