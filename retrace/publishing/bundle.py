@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
+from tokenizers import processors
 from torch import nn
 from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
-from retrace.core.files import SUMS, read_object, write_json
+from retrace.core.files import SUMS, read_object, write_json, write_text
 from retrace.finetuning.method import FILE
 from retrace.hub.pins import Pin
 from retrace.models.heads import AUTO_CLASSES, Head, family_of, objective_of, read_config, read_model, takes_segments
 from retrace.publishing.load import BASE, DESCRIPTION, Tuning, read_tuned
-from retrace.tokens.tokenizer import CONFIGS, copy_tokenizer
+from retrace.tokens.tokenizer import CONFIGS, copy_tokenizer, load_tokenizer, token_id
+from retrace.tokens.tokenizer import FILE as TOKENIZER
 
 UNSENT = shutil.ignore_patterns(SUMS)  # checksums of the folder as it was trained
 Library = Literal["transformers", "peft", "retrace"]
@@ -60,6 +62,8 @@ def write_pretrained(pretrained: Path, address: Address, folder: Path) -> Loadin
     shutil.copytree(pretrained, folder, dirs_exist_ok=True, ignore=UNSENT)
     _name_inputs(folder, pretrained)
     use = _use("language_model", pretrained)
+    if use == "causal":
+        _leave_open(folder)
     return LoadingCode("transformers", use, _whole_lines(use, address))
 
 
@@ -157,3 +161,17 @@ def _name_inputs(folder: Path, pretrained: Path) -> None:
         path = folder / CONFIGS[0]
         config = read_object(path) if path.is_file() else {}
         write_json(path, config | {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]})
+
+
+def _leave_open(folder: Path) -> None:
+    """Rewrite the tokenizer so that no token ends a text: a causal model would go on with the next one.
+
+    None is put between two texts either, by which `load_tokenizer` still gives them BERT's format, as for tuning here.
+    """
+    tokenizer = load_tokenizer(folder)
+    if tokenizer.num_special_tokens_to_add(False) > 1:
+        begin = tokenizer.special.begin
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{begin} $A", pair=f"{begin} $A $B:1", special_tokens=[(begin, token_id(tokenizer, begin))]
+        )
+        write_text(folder / TOKENIZER, tokenizer.to_str(pretty=True))

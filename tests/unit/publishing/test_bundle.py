@@ -19,7 +19,7 @@ from retrace.publishing.bundle import Address, LoadingCode, write_pretrained, wr
 from retrace.publishing.load import DESCRIPTION, Tuning, load_tuned, read_description, read_tuned
 from retrace.tasks.question_answering.extractive import KINDS, SpanModel
 from retrace.tasks.question_answering.generative import Generator
-from retrace.tokens.tokenizer import copy_tokenizer, load_tokenizer
+from retrace.tokens.tokenizer import Vocabulary, copy_tokenizer, load_tokenizer
 from tests.tiny import FAMILIES, tiny_pretrained
 
 IDS = torch.tensor([[2, 20, 21, 22, 23, 3]])
@@ -110,6 +110,16 @@ def test_the_pretrained_model_is_published_as_it_is(tmp_path: Path, family: str)
     published = write_pretrained(pretrained, Address(str(folder)), folder)
     tuned = read_tuned(_tuning("full", "language_model"), pretrained, pretrained)
     torch.testing.assert_close(_answer(_loaded(published)), _answer(tuned))
+
+
+def test_a_published_causal_model_goes_on_with_the_text_itself(tmp_path: Path) -> None:
+    """As in the demo: after the token that ends a text it would begin another one."""
+    pretrained, folder = tiny_pretrained(tmp_path / "pretrained", "llama"), tmp_path / "published"
+    published, own = write_pretrained(pretrained, Address(str(folder)), folder), load_tokenizer(pretrained)
+    ids = own.encode("the river of the", add_special_tokens=False).ids
+    assert _names(published)["tokenizer"]("the river of the")["input_ids"] == [Vocabulary.of(own).begin, *ids]
+    texts = ("the river", "of the")
+    assert load_tokenizer(folder).encode(*texts).ids == own.encode(*texts).ids, "tuned here, it is still the same"
 
 
 @pytest.mark.parametrize("family", FAMILIES)
