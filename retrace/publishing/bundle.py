@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
-from tokenizers import processors
+from tokenizers import Tokenizer, processors
 from torch import nn
 from transformers import PreTrainedModel
 
@@ -85,6 +85,8 @@ def write_tuned(tuning: Tuning, tuned: Path, pretrained: Path, address: Address,
     else:
         lines = _write_own(tuning, tuned, pretrained, address, folder)
     _name_inputs(folder, pretrained)
+    if tuning.head != "language_model":
+        _write_format(folder)
     return LoadingCode(library, use, lines)
 
 
@@ -175,3 +177,11 @@ def _leave_open(folder: Path) -> None:
             single=f"{begin} $A", pair=f"{begin} $A $B:1", special_tokens=[(begin, token_id(tokenizer, begin))]
         )
         write_text(folder / TOKENIZER, tokenizer.to_str(pretty=True))
+
+
+def _write_format(folder: Path) -> None:
+    """Rewrite the tokenizer so that it adds the special tokens of training, if its own format adds others or none."""
+    path, used = folder / TOKENIZER, load_tokenizer(folder)
+    own = Tokenizer.from_file(str(path))
+    if own.num_special_tokens_to_add(True) != used.num_special_tokens_to_add(True):
+        write_text(path, used.to_str(pretty=True))

@@ -132,6 +132,17 @@ def test_the_published_tokenizer_gives_a_pair_segments_if_the_model_takes_them(t
         assert _names(published)["tokenizer"]("the ale", "the hall").get("token_type_ids") == expected
 
 
+@pytest.mark.parametrize("method", ["full", "lora", "adapter"])
+def test_the_published_tokenizer_adds_the_special_tokens_of_training(tmp_path: Path, method: str) -> None:
+    """Also if the checkpoint's own adds none, as that of some causal models."""
+    pretrained = tiny_pretrained(tmp_path / "pretrained", "llama")
+    path = pretrained / "tokenizer.json"
+    write_json(path, read_json(path) | {"post_processor": None})
+    published, _, _ = _publish(tmp_path, _tuning(method, "classifier"), pretrained)
+    own = load_tokenizer(pretrained).encode("the ale").ids
+    assert _names(published)["tokenizer"]("the ale")["input_ids"] == own
+
+
 PIN = Pin("org/base", "a" * 40)
 
 
