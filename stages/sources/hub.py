@@ -68,8 +68,12 @@ def write_running_text(folder: Path, settings: HubText) -> None:
 def sentences_of(split: Table, settings: HubSentences) -> list[Example]:
     """The sentences of a split; white space within them is read as spaces.
 
-    Raises InputError naming the row if a label is neither 0 nor 1, or a sentence is empty.
+    Raises InputError if 0 is the positive class, or naming the row if a label is not 0 or 1 or a sentence is empty.
     """
+    names = ", ".join(split.classes.get(settings.label, SENTIMENTS))
+    if names.lower().startswith("pos"):
+        wanted = f"expected {', '.join(SENTIMENTS)}; a task under hub.classification may have any order"
+        raise InputError(f"{split.name}: {settings.label}: its classes are {names}; {wanted}")
     found = []
     for where, cells in split.records:
         label = cell(where, cells, settings.label)

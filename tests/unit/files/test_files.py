@@ -95,6 +95,14 @@ def test_a_label_of_true_or_false_is_no_class_number() -> None:
             sentences_of(rows, HUB)
 
 
+def test_a_data_set_whose_first_class_is_the_positive_one_is_refused() -> None:
+    """Every answer would have the other's name, at the same accuracy."""
+    rows = [("f: row 1", {"sentence": "good", "label": 0})]
+    with pytest.raises(InputError, match=r"^f: label: its classes are Positive, Negative; expected negative, "):
+        sentences_of(Table("f", rows, {"label": ("Positive", "Negative")}), HUB)
+    assert sentences_of(Table("f", rows, {"label": ("neg", "pos")}), HUB) == [Example("good", None, 0)]
+
+
 def test_sentences_of_the_hub_are_one_line_each_and_none_is_empty() -> None:
     """White space, a NUL among it, is read as spaces."""
     rows = [("f: row 1", {"sentence": " good\n\x00 film\t", "label": 1})]
