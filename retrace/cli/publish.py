@@ -21,7 +21,7 @@ from retrace.core.weights import INDEX, weight_files
 from retrace.finetuning.method import FILE as TRAINED
 from retrace.hub.pins import REPOSITORY, Pin
 from retrace.hub.repository import require_token, stored_digest, upload
-from retrace.publishing.bundle import Address, write_pretrained, write_tuned
+from retrace.publishing.bundle import SHARES, Address, write_pretrained, write_shares, write_tuned
 from retrace.publishing.card import Trained, model_card
 from retrace.publishing.load import BASE, DESCRIPTION, read_tuning, require_weights
 from retrace.results.grid import WEIGHTS, Cell, Grid
@@ -33,7 +33,7 @@ PREPARED = Path(".retrace/publish")
 # What an earlier publication may have left in the repository; other files there are not deleted.
 OURS = (
     "config.json", "generation_config.json", BASE_WEIGHTS, "model-*-of-*.safetensors", INDEX, *TOKENIZER_FILES,
-    "adapter_config.json", "adapter_model.safetensors", DESCRIPTION, TRAINED, MATCH, f"{BASE}/*", SUMS,
+    "adapter_config.json", "adapter_model.safetensors", DESCRIPTION, TRAINED, MATCH, SHARES, f"{BASE}/*", SUMS,
     ".eval_results/*",
 )  # fmt: skip
 
@@ -80,8 +80,10 @@ def publish(
     folder = PREPARED / (cell.path if cell else PRETRAINED.name)
     with lock("publish"):  # also while it is sent, as another may be prepared in the same folder
         with guarded("publish-model", [weights], {}), atomic_folder(folder) as aside:
-            if tuning:
+            if cell and tuning:
                 published = write_tuned(tuning, weights, trained.base, address, aside)
+                if tuning.question_match:
+                    write_shares(Grid.read(params).data_of(cell.task), aside)
             else:
                 published = write_pretrained(weights, address, aside)
             _write_card(aside, trained, model_card(trained, published, address, commit), commit)

@@ -17,14 +17,18 @@ from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
 from retrace.core.files import SUMS, read_object, write_json, write_text
+from retrace.core.paths import questions_path
+from retrace.datasets.squad import read_questions
 from retrace.finetuning.method import FILE
 from retrace.hub.pins import Pin
 from retrace.models.heads import AUTO_CLASSES, Head, family_of, objective_of, read_config, read_model, takes_segments
 from retrace.publishing.load import BASE, DESCRIPTION, Tuning, read_tuned
+from retrace.tasks.question_answering.extractive import RARE_SHARE, word_shares
 from retrace.tokens.tokenizer import CONFIGS, copy_tokenizer, load_tokenizer, token_id
 from retrace.tokens.tokenizer import FILE as TOKENIZER
 
 UNSENT = shutil.ignore_patterns(SUMS)  # checksums of the folder as it was trained
+SHARES = "word_shares.json"
 Library = Literal["transformers", "peft", "retrace"]
 Lines = tuple[str, str, str]  # of Python, which define a `model` and a `tokenizer`
 
@@ -88,6 +92,15 @@ def write_tuned(tuning: Tuning, tuned: Path, pretrained: Path, address: Address,
     if tuning.head != "language_model":
         _write_format(folder)
     return LoadingCode(library, use, lines)
+
+
+def write_shares(data: Path, folder: Path) -> None:
+    """Write how frequent the words of a task's training passages are, by which `match_kinds` grades question matches.
+
+    Words that count as rare are left out, as those that do not occur count as rare too.
+    """
+    shares = word_shares({question.context for question in read_questions(questions_path(data, "train"))})
+    write_json(folder / SHARES, {word: share for word, share in sorted(shares.items()) if share > RARE_SHARE})
 
 
 def _library(tuning: Tuning, model: nn.Module) -> Library:

@@ -15,6 +15,7 @@ import yaml
 from huggingface_hub import ModelCard
 
 from retrace.core.files import SUMS
+from retrace.publishing.bundle import SHARES
 from tests.commands import Done
 from tests.hub import READ_TOKEN, WRITE_TOKEN, Cut, LocalHub, Status
 from tests.toy import Project, copy_project, holding
@@ -73,6 +74,9 @@ def test_a_published_model_predicts_what_was_recorded(tmp_path: Path, hub: Local
     commands = [(f"org/{t}-{m}", "--task", t, "--method", m, "--push", *EVEN_IF) for t, m in cells]
     first = _publish(project, hub, ("org/pretrained", "--push", *EVEN_IF), *commands)
     assert [done.err for done in first if done.code] == []
+    for task, method in cells:
+        graded = task == "squad" and "squad.question_match" in settings
+        assert (SHARES in hub.files("model", f"org/{task}-{method}")) == graded
     base = first[0].out.split()[-1]
     assert base == f"org/pretrained@{hub.commits('model', 'org/pretrained')[0]}"
     alone = [(task, method) for task, method in cells if method in PARTS]

@@ -15,12 +15,20 @@ from retrace.finetuning.settings import load_method
 from retrace.hub.pins import Pin
 from retrace.models.heads import Head
 from retrace.publishing import load
-from retrace.publishing.bundle import Address, LoadingCode, write_pretrained, write_tuned
+from retrace.publishing.bundle import SHARES, Address, LoadingCode, write_pretrained, write_shares, write_tuned
 from retrace.publishing.load import DESCRIPTION, Tuning, load_tuned, read_description, read_tuned
-from retrace.tasks.question_answering.extractive import KINDS, SpanModel
+from retrace.tasks.question_answering.extractive import (
+    COMMON,
+    KINDS,
+    MIDDLING,
+    RARE,
+    SpanModel,
+    match_kinds,
+    word_shares,
+)
 from retrace.tasks.question_answering.generative import Generator
 from retrace.tokens.tokenizer import Vocabulary, copy_tokenizer, load_tokenizer
-from tests.tiny import FAMILIES, tiny_pretrained
+from tests.tiny import FAMILIES, tiny_pretrained, tiny_questions
 
 IDS = torch.tensor([[2, 20, 21, 22, 23, 3]])
 CLASSES = ("bad", "so-so", 'a "good" one')
@@ -141,6 +149,16 @@ def test_the_published_tokenizer_adds_the_special_tokens_of_training(tmp_path: P
     published, _, _ = _publish(tmp_path, _tuning(method, "classifier"), pretrained)
     own = load_tokenizer(pretrained).encode("the ale").ids
     assert _names(published)["tokenizer"]("the ale")["input_ids"] == own
+
+
+def test_the_words_that_are_published_grade_question_matches_as_in_training(tmp_path: Path) -> None:
+    """Others do not have the training passages."""
+    passage = f"{'the ' * 200_000}{'hall ' * 50}Ada"
+    write_shares(tiny_questions(tmp_path, passage, {"who?": "Ada"}), tmp_path)
+    published, shares = read_json(tmp_path / SHARES), word_shares([passage])
+    assert published == {word: shares[word] for word in ("hall", "the")}
+    for grades in (published, shares):
+        assert match_kinds("the hall of Ada", "the hall Ada", grades)[[0, 4, 9]].tolist() == [COMMON, MIDDLING, RARE]
 
 
 PIN = Pin("org/base", "a" * 40)
