@@ -284,6 +284,8 @@ def _hardware(device: Device) -> str:
     passes = f"{device.micro_batch} examples a pass" if device.micro_batch else ""
     compiler = f"compiled by {device.compiler}" if device.compiler else ""
     precision = "bf16" if device.bf16 else "fp32"
+    if device.bf16 and device.torch_device.type == "cpu" and torch.cpu._is_amx_tile_supported():
+        precision += " with AMX"  # which sums in another order than AVX-512
     return ", ".join(filter(None, [where, processes, passes, compiler, precision, f"torch {torch.__version__}"]))
 
 

@@ -18,7 +18,9 @@ import pytest
 import torch
 from safetensors import safe_open
 
+from retrace.compute.device import open_device
 from retrace.core.errors import DivergedError, InputError, Interrupted
+from retrace.core.settings import Precision
 from retrace.models.heads import make_config
 from retrace.models.language_model import make_language_model
 from retrace.objectives.language_modelling import masked_batches, mean_loss
@@ -165,6 +167,18 @@ def test_a_checkpoint_of_other_hardware_is_reported_and_used_only_if_asked_for(t
     torch.testing.assert_close(resumed.weights, whole.weights, rtol=1e-4, atol=1e-5)
     assert resumed.journal[-1] == [[step, pytest.approx(loss, rel=1e-4)] for step, loss in whole.journal[-1]]
     assert not list(tmp_path.glob(".retrace/states/*")), "the checkpoints of both are removed"
+
+
+@pytest.mark.parametrize(("precision", "kinds"), [("bf16", 2), ("fp32", 1)])
+def test_a_processor_with_amx_is_other_hardware_in_bf16(monkeypatch, precision: Precision, kinds: int) -> None:
+    """As in a cluster of both kinds; float32 has the same instructions on both."""
+    folders = set()
+    for has_amx in (True, False):
+        monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda has_amx=has_amx: has_amx)
+        checkpointer = Checkpointer("test", "", open_device(0, precision))
+        folders.add(checkpointer._folder)
+        checkpointer.close()
+    assert len(folders) == kinds
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])
