@@ -38,7 +38,7 @@ def lease_gpus() -> None:
     names, uuids = list(gpus), list(gpus.values())
     rank, processes = int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if gpus and (processes == 1 or len(gpus) == 1):  # Slurm may show each process a GPU of its own
-        os.environ["CUDA_VISIBLE_DEVICES"] = names[_take_first(uuids)]
+        os.environ["CUDA_VISIBLE_DEVICES"] = names[_take_first(uuids, processes)]
     elif processes <= len(gpus):
         if rank > 0:
             _await_taken(uuids[rank - 1])
@@ -68,8 +68,11 @@ def visible_gpus() -> dict[str, str]:
     return found
 
 
-def _take_first(uuids: Sequence[str]) -> int:
-    """Wait until one of these GPUs is free, take it, and return its index."""
+def _take_first(uuids: Sequence[str], processes: int = 1) -> int:
+    """Wait until one of these GPUs is free, take it, and return its index.
+
+    Raises InputError if another of several `processes` of one launcher has it: they would wait for each other.
+    """
     said = False
     while True:
         for place, uuid in enumerate(uuids):
@@ -84,6 +87,8 @@ def _take_first(uuids: Sequence[str]) -> int:
                 return place
         holders = [found for uuid in uuids if (found := holder(_lock_of(uuid))) is not None]
         busy = sorted({found.process for found in holders if found.process})  # it is 0 until the holder wrote it
+        if processes > 1 and any(map(_is_of_this_launcher, busy)):
+            raise InputError(f"{processes} processes share {uuids[0]}; expected at most one process for each GPU")
         if busy and not said:
             which = "a GPU" if len(uuids) > 1 else uuids[0]
             print(f"waiting for {which}; in use by processes {', '.join(map(str, busy))}", file=sys.stderr, flush=True)
@@ -97,9 +102,12 @@ def _lock_of(uuid: str) -> Path:
 
 def _await_taken(uuid: str) -> None:
     """Wait until this process, or another of the same launcher, has taken a GPU."""
-    while True:
-        with suppress(psutil.NoSuchProcess):
-            other = holder(_lock_of(uuid))
-            if other is not None and psutil.Process(other.process).ppid() == os.getppid():
-                return
+    while (other := holder(_lock_of(uuid))) is None or not _is_of_this_launcher(other.process):
         time.sleep(PAUSE)
+
+
+def _is_of_this_launcher(process: int) -> bool:
+    """Whether a process was started by the one that started this one."""
+    with suppress(psutil.Error):  # it has ended, or is hidden as another user's
+        return psutil.Process(process).ppid() == os.getppid()
+    return False

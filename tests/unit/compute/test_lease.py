@@ -29,6 +29,13 @@ print(time.monotonic(), flush=True)
 time.sleep(0.5)
 print(time.monotonic(), flush=True)
 """
+ONE = """
+import sys
+from retrace.compute.lease import lease_gpus
+from retrace.core.errors import exit_cleanly
+exit_cleanly(lease_gpus)
+sys.stdin.read()
+"""
 LAUNCH = """
 import os, subprocess, sys
 ranks = [subprocess.Popen([sys.executable, "-c", sys.argv[1]], env={**os.environ, "LOCAL_RANK": rank}) for rank in "10"]
@@ -94,6 +101,15 @@ def test_more_processes_than_gpus_are_refused(tmp_path: Path, monkeypatch: pytes
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     with pytest.raises(InputError, match="3 processes share 2 GPUs here; expected at most one process for each"):
         lease_gpus()
+
+
+def test_processes_of_one_launcher_do_not_wait_for_the_only_gpu(tmp_path: Path) -> None:
+    """The first, which has it, would wait for the second in the process group."""
+    gpus = {**pretend_gpus(tmp_path, 1), "LOCAL_WORLD_SIZE": "2"}
+    launch = _start(gpus, sys.executable, "-c", LAUNCH, ONE)
+    assert _line(launch.stderr) == "error: 2 processes share GPU-0; expected at most one process for each GPU"
+    launch.communicate(timeout=60)
+    assert launch.returncode == 2
 
 
 @pytest.mark.parametrize(
