@@ -152,8 +152,9 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
             try:
                 line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
-                place = f"{path}:{number}:{len(raw[: error.start].decode(errors='replace')) + 1}"
-                byte = f"0x{raw[error.start]:02x}"
+                before, after = error.object[: error.start], error.object[error.start :]  # without a byte order mark
+                place = f"{path}:{number}:{len(before.decode(errors='replace')) + 1}"
+                byte = f"0x{after[0]:02x}"
                 raise InputError(f"{place}: byte {byte} is not UTF-8; save the file as UTF-8") from None
             if _NUL in line:
                 raise InputError(f"{path}:{number}:{line.index(_NUL) + 1}: a NUL; save the file as UTF-8")
