@@ -212,6 +212,8 @@ class Checkpointer:
 
     def _write(self, step: int, tensors: dict[str, Tensor], progress: str) -> None:
         """Write a checkpoint and remove all but the last two."""
+        for left in self._folder.glob(".*.partial"):  # of a writer that was killed, at another update
+            shutil.rmtree(left, ignore_errors=True)
         with atomic_folder(self._folder / f"{step:09d}", summed=True) as folder:
             save_file(tensors, folder / STATE)
             write_text(folder / PROGRESS, progress)

@@ -154,6 +154,16 @@ def test_damaged_checkpoints_of_later_updates_do_not_push_out_new_ones(tmp_path:
     assert "test  resuming after step 2" in _run().said
 
 
+def test_what_a_killed_writer_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    """Which writes other updates; every kill would leave a checkpoint's bytes on the disk until the run is done."""
+    _cut_off(2)
+    left = _saved(tmp_path)[-1].with_name(".000000007.partial")
+    left.mkdir()
+    (left / "state.safetensors").write_bytes(b"cut")
+    _cut_off(2)  # steps 3 and 4
+    assert not left.exists()
+
+
 def test_a_checkpoint_of_other_hardware_is_reported_and_used_only_if_asked_for(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("RETRACE_THREADS", "1")
     whole = _run()
