@@ -221,6 +221,14 @@ def test_data_without_the_rarer_class_says_nothing_of_a_correlation() -> None:
     assert (matthews.examples(one), roc_auc.examples(one)) == ({"matthews": 0}, {"roc_auc": 0})
 
 
+@pytest.mark.parametrize("classes", ["a", "ab", "abc"])
+def test_a_correlation_with_one_right_class_may_be_anything_however_many_there_are(classes: str) -> None:
+    """It is 0 whatever a model says."""
+    labels = np.zeros(50, int)
+    (scored,) = Scoring(("matthews",)).scored({"": Classified(tuple(classes), labels, labels)}, 100, 1).values()
+    assert intervals([scored])["matthews"] == {"low": -1.0, "high": 1.0}
+
+
 def test_the_mean_of_areas_is_as_unsure_as_its_rarest_class() -> None:
     """Of three classes the last has four texts; all probabilities are right, so that no resample changes an area."""
     labels = np.repeat([0, 1, 2], [50, 46, 4])
