@@ -120,7 +120,7 @@ class _Assessor:
             epoch=run.kept.number,
             figures={"validation_loss": run.kept.validation_loss} | dict(scored.figures),
             intervals=intervals([scored]),
-            before=dict(before.figures),
+            before={"validation_loss": run.epochs[0].validation_loss} | dict(before.figures),
             flags=flags,
         )
 

@@ -70,7 +70,7 @@ class SeedDetails(Record):
     epoch: int
     figures: Figures  # the validation loss is among them
     intervals: Intervals
-    before: Figures  # before training
+    before: Figures  # the same before training
     flags: Flags = Field(default={})
 
 

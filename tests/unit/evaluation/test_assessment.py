@@ -76,6 +76,7 @@ def test_the_epoch_that_was_kept_is_scored() -> None:
     assert figures.seeds["1"].epoch == 1
     assert figures.seeds["1"].figures["accuracy"] == figures.figures["accuracy"] == 0.9
     assert figures.seeds["1"].before["accuracy"] == 0.5
+    assert [of["validation_loss"] for of in (figures.seeds["1"].before, figures.figures)] == [0.7, 0.4]
     assert (figures.std, figures.intervals_of) == ({}, "examples (one seed)")
 
 
