@@ -9,7 +9,7 @@ has answers that are no part of the passage, by number. `sure` is null for basel
 import base64
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Any
@@ -97,14 +97,19 @@ def _classified(
 def _answered(task: TaskResults, questions: Sequence[Question], kept: Kept, baselines: Given) -> Predictions:
     golds, opinions = [tuple(dict.fromkeys(answer.text for answer in question.answers)) for question in questions], {}
 
-    def f1(answers: Sequence[str]) -> list[float]:
-        return [compare(right, answer)[1] for right, answer in zip(golds, answers, strict=True)]
+    def f1(answers: Sequence[str], abstained: Collection[str] = ()) -> list[float]:
+        """As in the scores, to abstain is wrong where there is an answer, even one that has no words left."""
+        return [
+            float(not right) if question.id in abstained else compare(right, answer)[1]
+            for question, right, answer in zip(questions, golds, answers, strict=True)
+        ]
 
     for method, seeds in kept.items():
         rows = seeds[0].set_index("id").reindex([question.id for question in questions])
         said = [[decided.get(question.id, "") for question in questions] for decided in map(decided_answers, seeds)]
+        abstained = [{*seed["id"][seed["null_score"] > seed["score"]]} for seed in seeds]
         starts, sure = rows["start"].fillna(-1).astype(int).tolist(), (rows["score"] - rows["null_score"]).tolist()
-        opinions[method] = Opinion(said[0], [f1(answers) for answers in said], sure, starts)
+        opinions[method] = Opinion(said[0], list(map(f1, said, abstained)), sure, starts)
     for baseline, given in baselines.items():
         answers = [answer["text"] for answer in given]
         opinions[baseline] = Opinion(answers, [f1(answers)], starts=[answer["start"] for answer in given])

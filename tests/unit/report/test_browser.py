@@ -7,14 +7,16 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from retrace.core.files import write_json
 from retrace.core.paths import QUESTIONS, TASKS
 from retrace.datasets.examples import Example, TaskData, write_task
+from retrace.datasets.squad import Answer, Question
 from retrace.evaluation.records import Details
 from retrace.report.blocks import Browser, Fold, Table
-from retrace.report.browser import predictions_section
+from retrace.report.browser import _answered, predictions_section
 from retrace.report.results import read_tasks
 from retrace.results.grid import PREDICTIONS
 from retrace.results.predictions import write_baselines, write_predictions
@@ -100,3 +102,12 @@ def test_an_answer_has_its_f1_and_how_far_it_is_above_no_answer(run) -> None:
     ]  # fmt: skip
     assert questions["gold"] == [[[0, 3]], [], [[0, 11]]]
     assert [*table.rows[1]] == ["2", "Who?", "Ada met Bob.", "no answer", "✓ no answer", "✓ no answer"]
+
+
+def test_to_abstain_is_wrong_where_an_answer_has_no_words_left_as_in_the_scores() -> None:
+    """The only right answer, "A", is empty after normalising: an empty text is right, to abstain is not."""
+    questions = [Question("1", "T", "A b", "?", (Answer("A", 0),)), Question("2", "T", "A b", "?", ())]
+    rows = pd.DataFrame({"id": ["1", "2"], "text": "b", "start": 2, "score": 1.0, "null_score": 2.0})
+    (task,) = read_tasks(Details.from_json({"squad": TASK}), {"finetune": GRID}, with_curves=False)
+    found = _answered(task, questions, {"Full": [rows]}, {"never answers": [{"text": "", "start": -1}] * 2})
+    assert [opinion.scores for opinion in found.opinions.values()] == [[[0.0, 1.0]], [[1.0, 1.0]]]
