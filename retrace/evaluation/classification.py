@@ -123,8 +123,7 @@ def shares_of(measure: Measure, outcome: Classified) -> dict[str, Share]:
 
 
 def of_rarer(name: str, outcome: Classified) -> dict[str, int]:
-    """With two classes, the number of examples of the rarer one, which decides how much a figure varies; with any
-    number of classes, 0 where only one occurs."""
+    """How many examples decide how much a figure varies: of two classes those of the rarer; none if only one occurs."""
     if len(np.unique(outcome.labels)) < 2:
         return {name: 0}
     return {name: int(np.bincount(outcome.labels).min())} if len(outcome.classes) == 2 else {}
