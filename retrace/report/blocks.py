@@ -154,7 +154,7 @@ class Section:
 
     @property
     def id(self) -> str:
-        """Its anchor in the page."""
+        """Its anchor in the page, unless that is taken."""
         return _slug(self.title)
 
 

@@ -82,10 +82,21 @@ def as_html(title: str, sections: Sequence[Section], head: Head = EMPTY) -> str:
     """The whole page."""
     style, script = STYLE + packaged("page.css"), packaged("page.js")
     return make_environment(autoescape=True).get_template("page.html.j2").render(
-        title=title, sections=sections, head=head, style=Markup(style), script=Markup(script),
+        title=title, sections=anchored(sections), head=head, style=Markup(style), script=Markup(script),
         policy=f"default-src 'none'; style-src {source_hash(style)}; script-src {source_hash(script)}; img-src data:; "
                "base-uri 'none'; form-action 'none'",
     ) + "\n"  # fmt: skip
+
+
+def anchored(sections: Sequence[Section]) -> dict[str, Section]:
+    """The sections, each by an anchor of its own: a study's tables and its run both have a section Pretraining."""
+    found: dict[str, Section] = {}
+    for section in sections:
+        anchor = section.id
+        while anchor in ("main", "verdict", *found):  # the first two are in page.html.j2
+            anchor += "-2"
+        found[anchor] = section
+    return found
 
 
 def as_markdown(title: str, sections: Sequence[Section], head: Head = EMPTY) -> str:

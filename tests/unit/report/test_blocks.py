@@ -49,6 +49,14 @@ def test_a_browser_runs_the_pages_own_style_and_script_and_nothing_else() -> Non
     ]  # fmt: skip
 
 
+def test_every_section_has_an_anchor_of_its_own() -> None:
+    """A study's tables and its run both have a section Pretraining, and a task may be called main."""
+    page = as_html("T", [Section(title, []) for title in ("Pretraining", "main", "Pretraining", "Pretraining")])
+    anchors = ["pretraining", "main-2", "pretraining-2", "pretraining-2-2"]
+    assert re.findall(r'<a href="#([\w-]+)">', page) == anchors
+    assert re.findall(r' id="([\w-]+)"', page) == ["main", "verdict", *anchors]
+
+
 def test_code_stays_as_it_is() -> None:
     sections = [Section("S", [Code("a = '*'\nb = [a]"), Code("└─ x", "text")])]
     for code in ("\n```python\na = '*'\nb = [a]\n```\n", "\n```text\n└─ x\n```\n"):
