@@ -106,7 +106,8 @@ def learning(task: TaskResults, key: str, title: str = "Learning curves") -> lis
         seeds, mean = curves[method], curve_of(curves[method].mean(axis=1))
         thin = [svg.line(axes, curve_of(seeds[seed]), "thin") for seed in seeds] if len(seeds.columns) > 1 else []
         tips = svg.tips(axes, [(x, f"epoch {x:g}: {figure_text(y, digits)}") for x, y in mean])
-        drawn = [grid, *levels, *thin, svg.line(axes, mean), tips]
+        dots = [svg.dot(axes, x, y, radius=2.5) for x, y in mean]  # of one epoch there is no line
+        drawn = [grid, *levels, *thin, svg.line(axes, mean), *dots, tips]
         return drawn, f"{figure.name} by epoch, {_figures(mean, digits)}"
 
     def kept(method: str) -> str:

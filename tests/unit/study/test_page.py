@@ -11,6 +11,7 @@ from retrace.evaluation.classification import figures_of
 from retrace.report.blocks import Panels, Table
 from retrace.report.page import as_html, as_markdown, picture
 from retrace.report.results import TaskResults
+from retrace.report.svg import joined
 from retrace.statistics.scales import Figure
 from retrace.study.page import compared_sections, further_curves, study_sections
 from retrace.study.published import ComparedTable, Doubt, PublishedStudy, PublishedTable, Row, StudyResult
@@ -103,5 +104,6 @@ def test_what_reports_plot_is_drawn_by_epoch_and_the_headline_in_the_tasks_secti
     assert loss.note == "Training loss by epoch."
     assert [panel.value for panel in loss.panels] == ["", ""]
     assert loss.panels[0].label == "Bert: training loss by epoch, 0.7000"
+    assert '<circle cx="100%"' in joined(loss.panels[0].drawn), "there is no line through one point"
     ElementTree.fromstring(picture(loss))
     assert list(_rows(training_loss=math.nan)) == ["news-f1_micro", "news-f1_macro"], "without values: not drawn"
