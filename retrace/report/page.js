@@ -77,7 +77,8 @@
   const isFormula = text => /^([=@]|[-+](?![\d.]+$))/.test(text);
   const plain = cell => {
     const text = cell.dataset.name ?? cell.textContent.trim().replace(/\s+/g, " ");
-    return isFormula(text) && !cell.classList.contains("n") ? `'${text}` : text;
+    if (cell.classList.contains("n")) return text.replaceAll("−", "-");  // which other programs read as a number
+    return isFormula(text) ? `'${text}` : text;
   };
   const quoted = text => /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   const asCsv = table => [...table.rows].filter(row => !row.classList.contains("group"))

@@ -263,6 +263,19 @@ def test_a_text_that_a_spreadsheet_would_run_is_downloaded_as_text(show: Any, tm
     assert found["interval"].tolist() == [figure for _, figure in table.rows]
 
 
+def test_downloaded_figures_below_zero_are_numbers(show: Any, tmp_path: Path) -> None:
+    rows = [("−0.5", "a − b", "−3.4 to −1.2"), ("+1.5", "−b", "–")]
+    table = Table(("difference", "methods", "interval"), rows)
+    write_text(tmp_path / "own.html", as_html("T", [Section("S", [table])]))
+    page = show(tmp_path / "own.html")
+    with page.expect_download() as download:
+        page.locator(".download").click()
+    found = pd.read_csv(download.value.path())
+    assert found["difference"].tolist() == [-0.5, 1.5]
+    assert found["methods"].tolist() == ["a − b", "−b"]
+    assert found["interval"].tolist() == ["-3.4 to -1.2", "–"]
+
+
 def test_the_theme_is_chosen_and_what_is_folded_opens_in_print(project: Path, show: Any) -> None:
     page = show(project / PAGE)
     page.click(".theme")
