@@ -33,8 +33,9 @@ HIDDEN = dict.fromkeys(
 )
 # Characters that XML forbids even escaped: a browser shows no figure with one of them.
 NO_XML = dict.fromkeys((*range(9), 0x0B, 0x0C, *range(0x0E, 32), 0xFFFE, 0xFFFF), "\ufffd")
+DOLLAR = "<span>$</span>"  # as GitHub asks for outside of formulas
 MARKDOWN = HIDDEN | str.maketrans(
-    {character: f"\\{character}" for character in "\\`*_[]<>|&~"} | {"\n": " ", "\r": " ", "\t": " "}
+    {character: f"\\{character}" for character in "\\`*_[]<>|&~"} | {"\n": " ", "\r": " ", "\t": " ", "$": DOLLAR}
 )
 
 

@@ -57,6 +57,14 @@ def test_every_section_has_an_anchor_of_its_own() -> None:
     assert re.findall(r' id="([\w-]+)"', page) == ["main", "verdict", *anchors]
 
 
+def test_dollar_signs_in_markdown_begin_no_formula() -> None:
+    sections = [Section("S", ["of $a$", Table(("class",), [("$b$",)]), Code("echo $A $B", "sh")])]
+    page = as_markdown("T", sections, Head(["**$c$**"]))
+    for sign in "abc":
+        assert f"<span>$</span>{sign}<span>$</span>" in page
+    assert page.replace("<span>$</span>", "").count("$") == 2, "those of the code, which stays as it is"
+
+
 def test_code_stays_as_it_is() -> None:
     sections = [Section("S", [Code("a = '*'\nb = [a]"), Code("└─ x", "text")])]
     for code in ("\n```python\na = '*'\nb = [a]\n```\n", "\n```text\n└─ x\n```\n"):
