@@ -371,6 +371,18 @@ def test_a_long_name_stays_above_its_own_plot_and_the_plots_of_a_row_level(tmp_p
     assert len({bottom for _, bottom in page.locator(".plot").evaluate_all(box)}) == 1
 
 
+@pytest.mark.parametrize("width", [1440, 390])
+def test_no_name_of_a_method_is_cut_off_in_a_table(tmp_path: Path, show: Any, width: int) -> None:
+    """Of 37 characters; of 68; and of 46 without a place to break it; beside more figures than the screen holds."""
+    masking = "bert-large-uncased-whole-word-masking"
+    for name in (masking, f"{masking}-with-adapters-of-sixteen-units", masking.replace("-", "_") + "_adapters"):
+        table = Table(("method", *"abcdefghij"), [(TableCell(name, mark=0), *["12.34 ± 0.56"] * 10)])
+        write_text(tmp_path / "own.html", as_html("T", [Section("S", [table])]))
+        page = show(tmp_path / "own.html", width)
+        needed, given = page.locator("tbody th").evaluate("shown => [shown.scrollWidth, shown.clientWidth]")
+        assert needed <= given + 1, name
+
+
 def test_dvc_plots_fetch_nothing(project: Path, tmp_path: Path, show: Any) -> None:
     for name in (".dvc/config", ".dvc/.gitignore", ".dvc/plots/page.html", ".dvcignore"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
