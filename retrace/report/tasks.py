@@ -225,7 +225,8 @@ def thresholds(task: TaskResults, found: Mapping[str, AnswerBreakdown]) -> list[
     high = max(1.0, math.ceil(max([ends[1], *at_best])))
     steps = svg.ticks(0, max(y for _, y in best.values()))
     axes = Axes((low, high), (steps[0], steps[-1]))
-    across = [(v, figure_text(v, 0)) for v in (low, 0, high)]
+    # An end that is near 0 has no label, as the two would lie on one another.
+    across = [(v, figure_text(v, 0)) for v in (low, 0, high) if not v or abs(v) > (high - low) / 6]
 
     def draw(method: str) -> Drawn:
         inside = [(x, y) for x, y in curves[method] if low <= x <= high] or curves[method]

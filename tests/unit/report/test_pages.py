@@ -331,6 +331,7 @@ def test_the_best_threshold_is_marked_where_every_method_may_abstain() -> None:
     drawn = "".join(row.panels[0].drawn)
     assert ">38</text>" in drawn, "0 to 38: one threshold far away does not stretch the axis"
     assert "1,000,000" not in drawn
+    assert re.findall(r'y="100%" dy="16"[^>]*>([^<]+)<', drawn) == ["0", "38"], "−1 would lie on 0"
     rising = {"threshold": [*steps[:40], 60.0], "f1": [*steps[:40], 60.0], "exact_match": [0.0] * 41}
     (row,) = thresholds(task, {name: AnswerBreakdown(**counts, threshold_curve=rising) for name in found})
     assert ">60</text>" in "".join(row.panels[0].drawn), "the axis reaches the best threshold"
