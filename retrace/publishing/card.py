@@ -139,8 +139,8 @@ class Trained:
         own = f"; this model is of seed {self.cell.seed}" if self.cell else ""
         means = f"Means over {seeds} seeds{own}. " if seeds > 1 else ""
         scores = "; ".join(text for text, _ in table.groups if ": " in text)
-        note = f"{scores}. {means}{reading(scored)} Last come baselines, which need no language model."
-        return said, note, table
+        last = " Last come baselines, which need no language model." if table.apart else ""
+        return said, f"{scores}. {means}{reading(scored)}{last}", table
 
     @cached_property
     def learned_nothing(self) -> Flags:

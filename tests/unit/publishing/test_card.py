@@ -311,6 +311,15 @@ def test_the_card_has_the_verdict_and_the_table_of_the_report(params) -> None:
     assert "this model" not in Trained(None, params).results()[1]
 
 
+def test_the_card_speaks_of_baselines_where_its_table_has_some(params) -> None:
+    """A baseline has no area under the ROC curve, as it gives no probabilities."""
+    for figures, is_said in (({"accuracy": 0.66}, True), ({}, False)):
+        baselines = {"tfidf": {"figures": figures, "intervals": {}}}
+        write_json(DETAILS, {"sst2": _run((1, 2), "full") | {"baselines": baselines}})
+        _, note, _ = Trained(FULL, params).results()
+        assert ("Last come baselines" in note) == is_said
+
+
 def test_a_method_of_another_model_is_not_set_against_full_fine_tuning_in_the_card_either(params) -> None:
     """As in the report: LoRA on a checkpoint of its own is in the table, but no cheaper way to tune the same model."""
     params["methods"] |= {"full": {}, "lora": {}}
