@@ -118,7 +118,6 @@ class LocalHub:
             **{name: value for name, value in os.environ.items() if name not in theirs},
             "HF_ENDPOINT": self.endpoint,
             "HF_HOME": str(home),
-            "HF_HUB_DISABLE_XET": "1",  # transfers by plain HTTP
             "HF_HUB_DISABLE_TELEMETRY": "1",
             "HF_UPDATE_DOWNLOAD_COUNTS": "0",
             "OUTSIDE_LOG": str(self._log),
