@@ -112,7 +112,7 @@ def encoded_lines(part: str, longest: int) -> list[list[int]]:
     documents = read_documents(text_path(TEXT, part))
     lines = [line for document in documents for line in document.splitlines()]
     encoded = load_tokenizer(pretrain.TOKENIZER).encode_documents([line for line in lines if line.strip()])
-    return [[*ids[: longest - 1], ids[-1]] for ids in encoded]
+    return [[*ids[:-1][: longest - 1], ids[-1]] for ids in encoded]
 
 
 def validation_losses(model: Any) -> dict[str, float]:
