@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from tests.campaigns.trials import Outcome, digests, failure, half_written, main
+from tests.campaigns.trials import Outcome, changed, digests, failure, half_written, main
 from tests.toy import Project
 
 STAGES = {  # and what each writes
@@ -65,8 +65,7 @@ def trial(whole: Path, place: Path, stage: str, share: float | None, saves: bool
         wrong += ["no failure"]
     mount(place, f"remount,rw,size={SIZE}")
     project.stage(*stage.split())
-    found, should = digests(project.folder), digests(whole)
-    wrong += [name for name in found if found[name] != should.get(name)]
+    wrong += changed(digests(project.folder), digests(whole))
     print(share, done.returncode, done.stderr.strip()[:300])
     return Outcome(stage.split()[0], wrong, {"fitted": done.returncode == 0})
 

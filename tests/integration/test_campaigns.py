@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from retrace.core.files import atomic_folder
-from tests.campaigns import twice
+from tests.campaigns import disks, twice
 from tests.campaigns.damage import in_process
 from tests.campaigns.kills import Trial, Trials
 from tests.campaigns.rounds import CODE, EDITS, Kill, Round, set_state
@@ -54,3 +54,10 @@ def test_damaged_files_are_noticed_before_they_are_used(finished: Project, tmp_p
         (folder / "state.safetensors").write_bytes(bytes(999))
     for kind, count in in_process(Path(".retrace/states"), 80, random.Random(1), 12).items():
         assert count["noticed"] == count["truncated"] + count["flipped"] == 12, kind
+
+
+def test_a_file_that_a_rerun_leaves_out_is_wrong(finished: Project, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(disks, "mount", lambda *disk: None)  # which needs root
+    whole = shutil.copytree(finished.folder, tmp_path / "whole", symlinks=True)
+    (whole / "reports/figures/more.svg").write_text("x")
+    assert disks.trial(whole, tmp_path / "disk", "report", 0.5, False).wrong == ["reports/figures/more.svg"]
