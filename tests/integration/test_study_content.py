@@ -1,14 +1,18 @@
 """What the local hub serves for the studies' small runs, which test_studies.py runs."""
 
+import re
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from xml.etree import ElementTree
 
 import yaml
 
+from retrace.datasets.examples import SENTIMENTS
 from retrace.files.settings import ClassificationParams
 from retrace.files.tasks import read_files
+from retrace.sample.language import NEGATORS, PRAISE
 from tests.hub.content.small import PASSAGE, cut_down
 from tests.hub.content.stand_in import write_stand_in
 from tests.hub.content.studies import SCIBERT
@@ -39,6 +43,21 @@ def test_stand_ins_are_enough_for_every_study(tmp_path: Path) -> None:
     for part in ("train", "test"):
         classes = Counter(row["label"] for row in small.news[part])
         assert (len(classes), min(classes.values()) >= 10) == (4, True)
+
+
+def test_stand_ins_of_restaurants_judge_the_term_at_its_place_as_they_say(tmp_path: Path) -> None:
+    write_stand_in(tmp_path)
+    seen = Counter[str]()
+    for sentence in ElementTree.parse(tmp_path / "semeval14-restaurants/Restaurants_Train.xml").iter("sentence"):
+        (term,), text = sentence.iter("aspectTerm"), sentence.findtext("text", "")
+        polarity, start = term.get("polarity", ""), int(term.get("from", ""))
+        assert text[start : int(term.get("to", ""))] == term.get("term")
+        seen[polarity] += 1
+        if polarity in SENTIMENTS:
+            (said,) = re.findall(r"^\w+ (?:was|were) (.*?)(?: ,| and the|$)", text[start:])
+            is_negated = any(said.startswith(f"{negator} ") for negator in NEGATORS)
+            assert polarity == SENTIMENTS[(said.split()[-1] in PRAISE) != is_negated], text
+    assert seen.keys() == {*SENTIMENTS, "neutral", "conflict"}
 
 
 def test_a_hub_by_hand_has_what_a_study_pins_and_makes_its_files(tmp_path: Path, monkeypatch) -> None:

@@ -5,6 +5,7 @@ News topics and citation intents are the kinds of articles; restaurants come fro
 
 import json
 import random
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from xml.sax.saxutils import quoteattr
 from retrace.datasets.examples import read_sentences
 from retrace.datasets.source import Source
 from retrace.sample.corpus import HELD_OUT, READ, SampleSettings, write_articles, write_sample
-from retrace.sample.language import ASPECTS, Style
+from retrace.sample.language import Style
 from retrace.sample.world import NameMaker, build_world, sizes_of
 from tests.toy import write_glue
 
@@ -62,16 +63,18 @@ def _write_articles(folder: Path, names: NameMaker, times: float, parts: Mapping
 
 
 def _write_restaurants(folder: Path, part: str, name: str) -> None:
-    """Reviews with the first aspect that each judges; every sixth says nothing about it, some say both."""
+    """Reviews with the aspect whose judgement is the label; every sixth says nothing about it, some say both."""
     rows = []
     for number, sentence in enumerate(read_sentences(folder / "sst2" / f"{part}.tsv")):
-        term = next(word for word in sentence.text.split() if word in ASPECTS)
         text, polarity = sentence.text, ("negative", "positive")[sentence.label]
+        judged = list(re.finditer(r"\bthe (\w+) (?:was|were) ", text))
+        found = judged[0 if re.search(" , (?:although|even if) ", text) else -1]  # of a contrast, what counts
+        term = found[1]
         if number % 6 == 0:
             text, polarity = f"we came here for the {term} .", "neutral"
         elif number % 40 == 1:
             text, polarity = f"the {term} was lovely at first , but then it was grim .", "conflict"
-        start = text.index(term)
+        start = found.start(1) if text == sentence.text else text.index(term)
         rows.append(
             f'<sentence id="{number}"><text>{text}</text><aspectTerms><aspectTerm term={quoteattr(term)} '
             f'polarity="{polarity}" from="{start}" to="{start + len(term)}"/></aspectTerms></sentence>\n'
