@@ -11,7 +11,7 @@ from aiohttp import web
 
 from tests.hub.reading import read_metadata
 from tests.hub.repository import File, Repository, is_large
-from tests.hub.routes import NAME, REPOSITORY, Call, commit_at, json_response, route
+from tests.hub.routes import NAME, REPOSITORY, Call, HubError, commit_at, json_response, route
 
 
 @route("post", "/api/repos/create")
@@ -29,10 +29,12 @@ def create(call: Call) -> web.Response:
 
 @route("post", f"/api/{REPOSITORY}/branch/{{revision}}")
 def branch(call: Call, revision: str) -> web.Response:
-    """`create_branch`, from main or from a starting point."""
+    """`create_branch`, from main or from a starting point. An existing one is a conflict, which `exist_ok` ignores."""
     repository = call.writable()
     start = commit_at(repository, call.json().get("startingPoint", "main"))
-    repository.branches.setdefault(revision, start.oid)
+    if revision in repository.branches:
+        raise HubError(409, f"The branch {revision} exists already")
+    repository.branches[revision] = start.oid
     return json_response({})
 
 

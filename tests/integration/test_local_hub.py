@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.hub import Cut, Fault, LocalHub, Silence, Status
+from tests.hub import WRITE_TOKEN, Cut, Fault, LocalHub, Silence, Status
 from tests.hub.client import run_client
 
 
@@ -80,3 +80,18 @@ def test_what_is_not_served_is_recorded(tmp_path: Path) -> None:
         assert _ask(hub, "/api/spaces/org/space").status == 501
         assert _ask(hub, "/storage/models/org/none/" + "0" * 64 + "/a").status == 500
     assert (hub.unserved[0].path, len(hub.unserved)) == ("/api/spaces/org/space", 2)
+
+
+def _branch_twice() -> int:
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+
+    HfApi().create_branch("org/model", branch="draft")
+    HfApi().create_branch("org/model", branch="draft", exist_ok=True)
+    with pytest.raises(HfHubHTTPError) as refused:
+        HfApi().create_branch("org/model", branch="draft")
+    return refused.value.response.status_code
+
+
+def test_a_branch_that_exists_is_a_conflict(hub: LocalHub, tmp_path: Path) -> None:
+    assert run_client(hub, tmp_path / "home", _branch_twice, variables={"HF_TOKEN": WRITE_TOKEN}) == 409
