@@ -45,9 +45,13 @@ def run_side(sides: Mapping[str, Side], arguments: argparse.Namespace) -> bool:
 
 
 def in_process(side: str, **options: object) -> dict[str, float]:
-    """The figures of one side, from a new process with the same command line plus `options`."""
+    """The figures of one side, from a new process with the same command line plus `options`, in the project's folder.
+
+    The program is this checkout's: the project may be another version's clone, with benchmarks of its own.
+    """
     said = [text for name, value in options.items() if value is not None for text in (f"--{name}", str(value))]
-    command = [sys.executable, *sys.argv, "--project", ".", "--side", side, *said]
+    program = ROOT / "benchmarks" / Path(sys.argv[0]).name
+    command = [sys.executable, program, *sys.argv[1:], "--project", ".", "--side", side, *said]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
     print(f"{side} {' '.join(said)}: {found}", file=sys.stderr, flush=True)
