@@ -52,6 +52,7 @@ def trial(project: Project, right: dict[str, tuple[str, str]], name: str, moment
         while moment == "first" and not running.stdout.readline().startswith("Running stage"):
             assert running.poll() is None
         while moment != "first" and not any((project.folder / path).exists() for path in AWAITED[moment]):
+            assert running.poll() is None
             time.sleep(0.001)
         time.sleep(pause)
         if (project.folder / RECORD).exists():
