@@ -1,10 +1,22 @@
-"""What the benchmarks against transformers' `Trainer` share."""
+"""The benchmarks against transformers' `Trainer`."""
 
 import sys
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
+from retrace.core.files import write_text
+from retrace.core.paths import TEXT, TOKENIZER
+from retrace.datasets.text import text_path
+from retrace.tokens.tokenizer import save_tokenizer
+from tests import tiny
 from tests.toy import ROOT
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
 
 
 def test_a_side_is_measured_by_this_checkouts_program_in_the_projects_folder(tmp_path: Path, monkeypatch) -> None:
@@ -13,9 +25,18 @@ def test_a_side_is_measured_by_this_checkouts_program_in_the_projects_folder(tmp
         program = tmp_path / name / "benchmarks/one.py"
         program.parent.mkdir(parents=True)
         program.write_text(f"from pathlib import Path\nprint('[\"{name}\", \"' + Path.cwd().name + '\"]')\n")
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
     beside = import_module("beside")
     monkeypatch.setattr(beside, "ROOT", tmp_path / "this")
     monkeypatch.setattr(sys, "argv", ["benchmarks/one.py", "--seeds", "1"])
     monkeypatch.chdir(tmp_path / "clone")
     assert beside.in_process("one", seed=1) == ["this", "clone"]
+
+
+def test_lines_end_in_one_sep_whether_they_are_cut_or_not(here: Path) -> None:
+    encoded_lines = import_module("pretraining").encoded_lines
+    TOKENIZER.mkdir(parents=True)
+    save_tokenizer(tiny.tiny_tokenizer(), TOKENIZER, lowercase=True)
+    write_text(text_path(TEXT, "valid"), f" {tiny.TEXT[0]} \n")
+    whole = tiny.tiny_tokenizer().encode(tiny.TEXT[0]).ids
+    assert encoded_lines("valid", 512) == encoded_lines("valid", len(whole)) == [whole]
+    assert encoded_lines("valid", 6) == [[*whole[:5], whole[-1]]]
