@@ -87,6 +87,7 @@ def run(
     with lock:
         origin = _origin(project)
         fill_workspace(study, folder, small, seed)
+        (folder / ORIGIN).unlink(missing_ok=True)  # from now on, results may be of another commit than the former run's
         code = 0 if small else subprocess.run([*RETRACE, "needs"], cwd=folder, check=False).returncode
         if code := code or run_dvc([*DVC, f"{STAGES}:compare"], folder):
             raise typer.Exit(code)

@@ -232,6 +232,23 @@ def test_a_run_is_recorded_by_the_commit_that_it_began_at(tmp_path: Path, monkey
     assert "\nA \\| pipe.\n" in records_page(project.folder)
 
 
+def test_a_run_that_began_again_and_did_not_end_is_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of its figures may be of newer code than the commit that the run before began at."""
+
+    def run_by_hand(_: Sequence[str], folder: Path) -> int:
+        _finish(folder, 1)
+        return 0
+
+    project = copy_project(tmp_path / "project", git=True)
+    monkeypatch.setattr(study, "RETRACE", ("true",))
+    monkeypatch.chdir(project.folder)
+    for dvc, code in ((run_by_hand, 0), (lambda *_: 75, 75)):
+        monkeypatch.setattr(study, "run_dvc", dvc)
+        assert retrace("study", "run", "two-cores", "--seed", 1).code == code
+    said = refused("study", "record", "two-cores", 1, 2, 3, "--change", "x")
+    assert said == "error: two-cores was not run to its end: retrace study run two-cores --seed 1\n"
+
+
 def test_a_study_without_a_budget_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     said = refused("study", "record", "plm-peft", 1, "--change", "x")
