@@ -6,6 +6,7 @@ BIN    := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
+.DELETE_ON_ERROR: # else a Python without pip would stay, which `python -m venv` leaves where Debian lacks python3-venv
 .PHONY: help setup repro demo test torture mutants bench hub-demo check lock format clean
 
 help: ## Show this list
