@@ -122,7 +122,8 @@ def _cell(task: str, method: str | None, seed: int | None, params: Mapping[str, 
 def _doubts(trained: Trained) -> dict[str, str]:
     """Why the model should not be published, by reason."""
     found = {}
-    files = [line[3:] for line in git("status", "--porcelain", "--", ".").splitlines()]  # ignored files are left out
+    listed = git("status", "--porcelain", "--untracked-files=normal", "--", ".")  # ignored files are left out
+    files = [line[3:] for line in listed.splitlines()]
     if files:
         found["dirty"] = f"not committed: {some_of(files)}; so no commit describes this model"
     if stale := _stale_stages(trained):

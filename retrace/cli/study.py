@@ -161,7 +161,8 @@ def workspace(study: Path, small: bool, seed: int | None) -> Path:
 
 def _origin(project: Path) -> dict[str, Any]:
     """The commit and the files that differ from it, except those that runs write and the user's data."""
-    found = git("status", "--porcelain", "--", ".", *WRITTEN_BY_RUNS, ":!data/own", folder=project)
+    places = (".", *WRITTEN_BY_RUNS, ":!data/own")
+    found = git("status", "--porcelain", "--untracked-files=normal", "--", *places, folder=project)
     return {
         "commit": try_git("rev-parse", "HEAD", folder=project),
         "changed": [line[3:] for line in found.splitlines()],

@@ -45,8 +45,9 @@ def test_a_model_is_refused_for_what_its_flag_says(monkeypatch: pytest.MonkeyPat
 
 
 def test_only_the_project_s_own_files_have_to_be_committed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The project may be in a folder of its git repository, beside others."""
+    """The project may be in a folder of its git repository, beside others, and git may be set to show no new files."""
     subprocess.run(["git", "init", "-q"], check=True)
+    subprocess.run(["git", "config", "status.showUntrackedFiles", "no"], check=True)
     for name in ("project", "other"):
         (here / name).mkdir()
     monkeypatch.chdir(here / "project")

@@ -200,7 +200,7 @@ def test_an_entry_is_added_behind_the_others_which_stay_as_they_are(tmp_path: Pa
 
 
 def test_a_run_is_recorded_by_the_commit_that_it_began_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stages are done by hand. What they write is no change, and a new file of code is one."""
+    """The stages are done by hand. What they write is no change, and a new file of code is one, shown by git or not."""
 
     def run_by_hand(_: Sequence[str], folder: Path) -> int:
         seed = YAML(typ="safe").load(folder / "params.yaml")["seed"]
@@ -209,6 +209,7 @@ def test_a_run_is_recorded_by_the_commit_that_it_began_at(tmp_path: Path, monkey
         return 0
 
     project = copy_project(tmp_path / "project", git=True)
+    project.run("git", "config", "status.showUntrackedFiles", "no")
     (project.folder / "studies/two-cores/records.yaml").unlink()
     project.commit("no runs")
     commit = project.run("git", "rev-parse", "HEAD").stdout.strip()
