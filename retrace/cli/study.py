@@ -80,6 +80,7 @@ def run(
     from retrace.study.records import ORIGIN, RunOrigin  # here, as it takes seconds to import
 
     study = _folder(name)
+    build_file(PublishedStudy, study / PUBLISHED)  # what is wrong with it is said now, and not after the training
     project, folder = study.parents[1], workspace(study, small, seed)
     lock = take(folder.with_name(f"{folder.name}.lock"))
     if lock is None:

@@ -120,3 +120,12 @@ def test_a_study_without_a_small_run_or_that_is_running_is_one_line(project: Pro
     assert lock is not None
     with lock:
         assert refused("study", "run", "two-cores") == "error: studies/two-cores is already running\n"
+
+
+def test_wrong_figures_are_refused_before_anything_is_run(project: Project, monkeypatch) -> None:
+    monkeypatch.chdir(project.folder)
+    published = project.folder / "studies/two-cores/published.yaml"
+    published.write_text(f"{published.read_text()}curves: []\n")
+    said = refused("study", "run", "two-cores")
+    assert said.startswith(f"error: {published}: curves: unknown key; allowed: title, ")
+    assert not (project.folder / ".retrace").exists()
