@@ -118,6 +118,8 @@ def record(
     folder = _folder(name)
     if name not in BUDGETS:
         raise InputError(f"NAME: {name!r} has no budget; expected one of {', '.join(BUDGETS)}")
+    if not change.strip():
+        raise InputError(f"--change: {change!r} is not allowed; expected what changed since the previous run")
     runs = {f"retrace study run {name} --seed {seed}": workspace(folder, False, seed) for seed in seeds}
     add_entry(folder / RECORDS, read_entry(name, change, runs))
     print(f"added to {folder / RECORDS}; the page: retrace records > docs/records.md")

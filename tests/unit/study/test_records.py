@@ -256,6 +256,13 @@ def test_a_study_without_a_budget_is_one_line(monkeypatch: pytest.MonkeyPatch) -
     assert said == "error: NAME: 'plm-peft' has no budget; expected one of two-cores, one-gpu\n"
 
 
+def test_a_run_of_which_nothing_is_said_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without words the entry would lack the key, and the file could not be read any more."""
+    monkeypatch.chdir(ROOT)
+    said = refused("study", "record", "two-cores", 1, 2, 3, "--change", "")
+    assert said == "error: --change: '' is not allowed; expected what changed since the previous run\n"
+
+
 def test_an_entry_is_of_the_day_on_which_its_last_stage_was_done(tmp_path: Path) -> None:
     runs = _finish_three(tmp_path)
     last = tmp_path / "2/reports/runs/stages/evaluate.json"
