@@ -253,7 +253,7 @@ def add_entry(path: Path, entry: Entry) -> None:
     stream = StringIO()
     yaml.dump([{name: value for name, value in values.items() if value not in ((), "")}], stream)
     before = path.read_text(encoding="utf-8") if path.is_file() else "entries:\n"
-    write_text(path, before + stream.getvalue())
+    write_text(path, before + ("" if before.endswith("\n") else "\n") + stream.getvalue())
 
 
 def records_page(project: Path) -> str:

@@ -199,6 +199,15 @@ def test_an_entry_is_added_behind_the_others_which_stay_as_they_are(tmp_path: Pa
         add_entry(path, _entry(OTHER))
 
 
+def test_an_entry_begins_a_line_of_its_own(tmp_path: Path) -> None:
+    """The last line may have been edited by hand, and end without a line break."""
+    path = tmp_path / "records.yaml"
+    add_entry(path, _entry())
+    path.write_text(path.read_text().rstrip("\n"))
+    add_entry(path, _entry(OTHER))
+    assert read_records(path) == (_entry(), _entry(OTHER))
+
+
 def test_a_run_is_recorded_by_the_commit_that_it_began_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stages are done by hand. What they write is no change, and a new file of code is one, shown by git or not."""
 
