@@ -30,7 +30,7 @@ import pandas as pd
 from retrace.core.errors import InputError
 from retrace.core.paths import PRETRAINED, on_test
 from retrace.core.records import RunRecord
-from retrace.core.settings import plugin_names
+from retrace.core.settings import build, plugin_names
 from retrace.estimates.architectures import HEADS, closed_form, count_parameters, find_architecture, sums
 from retrace.estimates.memory import UNIT, example_memory
 from retrace.evaluation.records import DETAILS, Details, Figures
@@ -157,8 +157,12 @@ def counted(address: str, params: Mapping[str, Any]) -> float:
 
 
 def method_names(params: Mapping[str, Any]) -> list[str]:
-    """The methods in params.yaml, and the files of retrace/methods, which need no settings."""
-    return sorted({*plugin_names(METHODS), *params.get("methods", {})})
+    """The methods in params.yaml, and the files of retrace/methods, which need no settings.
+
+    Raises InputError if `methods` is not a mapping.
+    """
+    entries = build(dict[str, Any], params, "methods") if "methods" in params else {}
+    return sorted({*plugin_names(METHODS), *entries})
 
 
 def known_method(params: Mapping[str, Any], name: str) -> Method:

@@ -131,6 +131,11 @@ def test_memory_of_generated_answers_is_that_of_a_language_model(here: Path) -> 
     assert refused("memory", "bert-base", "--batch", "2", "--length", "32", "--head", "qa") == said
 
 
+def test_methods_of_which_none_is_left_are_one_line(here: Path) -> None:
+    copy_settings(here).set("methods", None)
+    assert refused("parameters") == "error: params.yaml: methods: null is not allowed; expected a mapping\n"
+
+
 WRONG = [
     ("parameters bert-huge", "error: bert-huge: neither a folder nor one of the architectures bert-base, "),
     ("memory bert-base --batch 0 --length 8", "Invalid value for '--batch': "),
