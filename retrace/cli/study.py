@@ -22,7 +22,7 @@ from retrace.core.guard import CODE, take
 from retrace.core.paths import OWN, WORKSPACES
 from retrace.core.records import WRITTEN as WRITTEN_BY_RUNS
 from retrace.core.records import git, try_git
-from retrace.core.settings import LARGEST_SEED, Seed, build, build_file, read_params
+from retrace.core.settings import LARGEST_SEED, Seed, build, build_file, read_params, read_yaml
 from retrace.study.published import MEANINGS, PUBLISHED, RESULT, STUDIES, PublishedStudy, StudyResult
 
 RETRACE = (sys.executable, "-m", "retrace.cli.main")
@@ -230,13 +230,17 @@ def _write_stages(project: Path, study: Path, folder: Path) -> None:
 
 
 def _comparing(own: Path, stages: Path) -> str:
-    """The file of the stage that compares figures, for a study with a pipeline of its own."""
+    """The file of the stage that compares figures, for a study with a pipeline of its own.
+
+    Raises InputError if that is not YAML.
+    """
     yaml, written = YAML(), io.StringIO()
-    of_own = {name: stage["deps"] for name, stage in yaml.load(own)["stages"].items()}
+    read = build(dict[str, dict[str, Any]], {"stages": {}} | read_yaml(own), "stages", own)
+    of_own = {name: stage.get("do", stage).get("deps", []) for name, stage in read.items()}
     absent = {*OPTIONAL}.difference(*of_own.values())
     found = yaml.load(stages)
     deps = found["stages"]["compare"]["deps"]
-    scored = [dep for dep in of_own["evaluate"] if dep.startswith("data/") and dep not in deps]
+    scored = [dep for dep in of_own.get("evaluate", []) if dep.startswith("data/") and dep not in deps]
     deps[:] = scored + [dep for dep in deps if dep not in absent]
     yaml.dump(found, written)
     return written.getvalue()

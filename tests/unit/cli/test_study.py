@@ -3,6 +3,7 @@
 DVC itself runs in a workspace in tests/integration/test_studies.py.
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import pytest
 from dvc.config import Config
 
 from retrace.cli.study import fill_workspace
+from retrace.core.errors import InputError
 from retrace.core.files import write_json
 from retrace.core.guard import take
-from retrace.core.settings import read_params
+from retrace.core.settings import read_params, read_yaml
 from tests.commands import refused, retrace
 from tests.study import EVIL, write_study
 from tests.toy import Project, copy_project
@@ -129,3 +131,14 @@ def test_wrong_figures_are_refused_before_anything_is_run(project: Project, monk
     said = refused("study", "run", "two-cores")
     assert said.startswith(f"error: {published}: curves: unknown key; allowed: title, ")
     assert not (project.folder / ".retrace").exists()
+
+
+def test_a_studys_own_pipeline_may_have_stages_of_any_kind_and_has_to_be_yaml(project: Project) -> None:
+    own = project.folder / "studies/roberta-small/dvc.yaml"
+    own.write_text("stages: {each: {foreach: [1], do: {cmd: ls, deps: [data/text]}}, last: {cmd: ls}}\n")
+    folder = _fill(project, "roberta-small", small=True)
+    deps = read_yaml(folder / "studies/dvc.yaml")["stages"]["compare"]["deps"]
+    assert ("data/text" in deps, "models/pretrained" in deps) == (True, False)
+    own.write_text("stages: {\n")
+    with pytest.raises(InputError, match=f"^{re.escape(str(own))}:"):
+        _fill(project, "roberta-small", small=True)
