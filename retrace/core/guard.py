@@ -30,6 +30,7 @@ from retrace.core.settings import file_of, read_params, values_of
 
 LOCKS = Path(".retrace/locks")
 CODE = ("stages", "retrace")
+KINDS = (".py", ".json", ".j2", ".css", ".js")  # of files in these folders that are code, as .dvcignore has them
 PAUSE = 0.2  # seconds between two looks at a lock or a process
 AHEAD = 60  # seconds that a file server's clock may be ahead; a later time is from before this clock was set back
 Digests = dict[str, str]  # path → SHA-256 of the file
@@ -102,14 +103,15 @@ def guarded(name: str, inputs: Collection[Path], settings: Mapping[str, Any]) ->
         raise Interrupted(f"{name}: asked to stop; run it again")
 
     with lock(name), handled(stop):
-        late = [*_changed_while_starting(), *_changed_settings(settings)]
+        code = _code()
+        late = [*_changed_while_starting(code), *_changed_settings(settings)]
         if late:
             raise InputError(f"{late[0]} changed while {name} started; run it again")
-        files, code = file_digests(inputs), _code()
+        files = file_digests(inputs)
         _require_undamaged(files)
         yield partial(_digest, files, code, settings)
         files_now, code_now = file_digests(inputs), _code()
-        changed = [path for path in _loaded() if code_now.get(path) != code.get(path)]
+        changed = [path for path in _used(code | code_now) if code_now.get(path) != code.get(path)]
         changed += [path for path in files.keys() | files_now if files.get(path) != files_now.get(path)]
         changed += _changed_settings(settings)
         if changed:
@@ -129,9 +131,9 @@ def handled(handler: Callable[[int, FrameType | None], object], signals: Collect
 
 
 def _digest(inputs: Digests, code: Digests, settings: Mapping[str, Any]) -> str:
-    """A digest of what the outcome depends on: settings, input files and the code loaded so far."""
+    """A digest of what the outcome depends on: settings, input files and the code used so far."""
     files = [f"{path} {digest}" for path, digest in inputs.items()]
-    files += [f"{path} {code.get(path)}" for path in _loaded()]
+    files += [f"{path} {code.get(path)}" for path in _used(code)]
     return hashlib.sha256("\n".join([json.dumps(settings, sort_keys=True), *files]).encode()).hexdigest()
 
 
@@ -160,9 +162,9 @@ def lock(name: str) -> TextIO:
     return held
 
 
-def _changed_while_starting() -> list[str]:
-    """Loaded modules whose files changed since this process began, and which may be loaded from older content."""
-    times = {path: (PROJECT / path).stat().st_ctime for path in _loaded()}
+def _changed_while_starting(code: Digests) -> list[str]:
+    """Used files of code that changed since this process began, which may have read older content."""
+    times = {path: (PROJECT / path).stat().st_ctime for path in _used(code)}
     return [path for path, changed in times.items() if BEGAN < changed <= time.time() + AHEAD]
 
 
@@ -173,13 +175,16 @@ def _changed_settings(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _code() -> Digests:
-    """All of the project's modules, relative to the project."""
-    files = sorted(path for folder in CODE for path in (PROJECT / folder).rglob("*.py"))
+    """All of the project's code, relative to the project."""
+    files = sorted(path for folder in CODE for path in (PROJECT / folder).rglob("*") if path.suffix in KINDS)
     return {str(path.relative_to(PROJECT)): file_digest(path) for path in files if path.is_file()}
 
 
-def _loaded() -> list[str]:
-    """The project's modules that this process has imported, relative to the project."""
+def _used(code: Digests) -> list[str]:
+    """The project's modules that this process has imported, and other files of code beside them, relative to it."""
     names = [name for name in sys.modules if name == "__main__" or name.partition(".")[0] in CODE]
     paths = {Path(file) for name in names if (file := getattr(sys.modules[name], "__file__", None))}
-    return sorted(str(path.relative_to(PROJECT)) for path in paths if path.is_relative_to(PROJECT))
+    modules = {str(path.relative_to(PROJECT)) for path in paths if path.is_relative_to(PROJECT)}
+    folders = {Path(path).parent for path in modules}
+    beside = {path for path in code if not path.endswith(".py") and Path(path).parent in folders}
+    return sorted(modules | beside)

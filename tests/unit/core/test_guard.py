@@ -189,6 +189,16 @@ def test_code_that_is_edited_while_a_stage_runs_fails_it(tmp_path: Path) -> None
     assert "InputError: stages/long.py changed while x ran; run it again" in done.stderr
 
 
+@pytest.mark.parametrize(("name", "counts"), [("sample/words.json", True), ("report/page.css", False)])
+def test_a_file_beside_an_imported_module_is_code_too(tmp_path: Path, name: str, counts: bool) -> None:
+    """DVC records it with the module's folder: here the words of the corpus, which are read by an import."""
+    edit = f"with guarded('x', [], {{}}): Path('retrace/{name}').write_text('edited')"
+    imports = "from pathlib import Path\nimport retrace.sample.language\nfrom retrace.core.guard import guarded"
+    done = _run_stage(tmp_path, "long", f"{imports}\n{edit}")
+    assert (f"InputError: retrace/{name} changed while x ran; run it again" in done.stderr) == counts, done.stderr
+    assert (done.returncode != 0) == counts
+
+
 def test_what_runs_in_the_workspace_of_a_study_is_running_here() -> None:
     path = WORKSPACES / "two-cores" / LOCKS / "pretrain-0.lock"
     lock = take(path)
