@@ -25,7 +25,7 @@ from retrace.tokens.settings import SHORTEST_PAIR
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
 SPECIALS = 3  # [CLS] and two [SEP]
-SENTENCE_ENDS = (".", "!", "?")
+SENTENCE_ENDS = (".", "!", "?", "Ġ.", "Ġ!", "Ġ?")  # Ġ: the space that byte-level tokens begin with
 DRAWS = 6  # random numbers per pair
 WIDTHS = 4  # different lengths of input that a model is compiled for
 

@@ -125,6 +125,13 @@ def test_sentences_begin_after_an_end_or_anywhere_where_there_is_none() -> None:
         assert pairs._sentence_starts(np.array(tokens)).tolist() == starts
 
 
+def test_a_stop_that_is_one_token_with_the_space_before_it_ends_a_sentence() -> None:
+    tokenizer = train_tokenizer(TokenizerSettings(kind="bpe", vocab_size=5 + 256 + 1), _documents)
+    stream, full_stop = np.concatenate(tokenizer.encode_documents(_documents())), token_id(tokenizer, "Ġ.")
+    pairs = _drawn(PairModelling(stream, tokenizer, 48, BATCH, Masking(0.15), 1), 48, 2)
+    assert {left[-1] for left, *_ in pairs} == {full_stop}
+
+
 @pytest.mark.parametrize("shift", [0.0, 0.5, 0.9999])
 def test_a_documents_passages_follow_one_another_within_it(shift: float) -> None:
     """Shifted by a share of what is left, up to all of it."""
