@@ -6,6 +6,7 @@ from dataclasses import astuple, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
+from unicodedata import category
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from tokenizers.implementations.base_tokenizer import BaseTokenizer
@@ -211,16 +212,17 @@ def token_id(tokenizer: Tokenizer | SubwordTokenizer, token: str) -> int:
 def word_edges(tokenizer: SubwordTokenizer) -> tuple[list[bool], list[bool]]:
     """For each id, whether it continues the word of the previous token, and whether any token after it begins one.
 
-    A token that continues a word is `##…`, or begins with a letter; bytes of a character that is split over several
-    tokens count as letters. White space such as a line break ends a word. A single space begins a word rather than
-    ending one: byte-level BPE may have no token of it with the next letter.
+    A token that continues a word is `##…`, or begins with a letter, a digit or a mark such as an accent; bytes of a
+    character that is split over several tokens count as letters. White space such as a line break ends a word. A single
+    space begins a word rather than ending one: byte-level BPE may have no token of it with the next letter.
     """
     wordpiece = isinstance(tokenizer.model, models.WordPiece)
     is_bytes = isinstance(tokenizer.decoder, decoders.ByteLevel)
     continues, closes = [False] * tokenizer.size, [False] * tokenizer.size
     for token, number in tokenizer.get_vocab().items():
         text = tokenizer.decoder.decode([token]) if is_bytes else token
-        continues[number] = token.startswith("##") if wordpiece else text[:1].isalnum() or text[:1] == PART
+        first = text[:1] or " "
+        continues[number] = token.startswith("##") if wordpiece else first == PART or category(first)[0] in "LMN"
         closes[number] = text[-1:].isspace() and text != " "
     return continues, closes
 

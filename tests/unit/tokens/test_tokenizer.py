@@ -140,6 +140,15 @@ def test_a_character_of_several_tokens_is_in_one_word() -> None:
     assert [continues[token.number] for token in tokens][2:] == [True] * 3
 
 
+@pytest.mark.parametrize(("word", "merges"), [("कि", 4), ("cafe\u0301s", 5)])
+def test_a_mark_belongs_to_the_word_before_it(word: str, merges: int) -> None:
+    """A vowel sign or an accent that is a token."""
+    text = " ".join([word] * 9)
+    tokenizer = _trained("bpe", 5 + 256 + merges, [text])
+    assert len(tokenizer.located(word)) == len({token.start for token in tokenizer.located(word)})
+    assert _words(tokenizer, text) == [word, *[f" {word}"] * 8]
+
+
 def test_white_space_changes_nothing_about_wordpiece() -> None:
     tokenizer = _trained("wordpiece", 60)
     assert not any(word_edges(tokenizer)[1])
