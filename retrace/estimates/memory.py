@@ -193,6 +193,7 @@ class Load:
     micro_batch: int | None = field(default_factory=lambda: whole_number("RETRACE_MICRO_BATCH"))
     recomputes: bool = field(default_factory=lambda: is_true("RETRACE_ACTIVATION_CHECKPOINTING"))
     copies: int = 1  # of each example in a forward pass
+    question_match: bool = False  # the match embeddings are trained, below the whole body
 
     def __str__(self) -> str:
         """Attention, copies of examples, micro-batches and recomputed layers, in words."""
@@ -286,6 +287,8 @@ def _prepared(
         tune(model, head)
         if load.bf16:
             round_frozen(model)
+    if load.question_match:  # so the gradient passes through the body, frozen or not
+        model.enable_input_require_grads()
     if load.recomputes:
         recompute_layers(model, preserve_rng_state=False)  # fake tensors have no random state
     return model
@@ -331,8 +334,7 @@ def _loss(model: PreTrainedModel, head: Head, load: Load) -> Tensor:
             filled, related = PairModel(model)(ids, at, targets, ids, torch.ones_like(ids))
             return filled / load.scored + functional.cross_entropy(related.float(), ids[:, 0])
         if head == "spans":
-            scores = SpanModel(model)(ids, torch.ones_like(ids), ids, ids)  # (B, T, 2)
-            scores = scores.transpose(1, 2).flatten(0, 1)
+            scores = SpanModel(model)(ids, torch.ones_like(ids), ids, ids).transpose(1, 2).flatten(0, 1)  # (2B, T)
         else:
             mask = torch.ones_like(ids) if objective_of(model.config) == "masked" else None
             scores = model(input_ids=ids, attention_mask=mask).logits

@@ -176,7 +176,8 @@ def _tuning_needs(
     batch = math.ceil(settings.batch_size / processes)
     length = getattr(settings, "train_length", None) or settings.max_length
     head, scored = head_of(settings)
-    load = Load(batch, length, batch * scored, bf16, attention, copies=settings.copies)
+    match = isinstance(settings, AnswerSettings) and settings.question_match
+    load = Load(batch, length, batch * scored, bf16, attention, copies=settings.copies, question_match=match)
     return update_needs(head, config, load, settings.optimizer, method.tune, settings.dropout)
 
 

@@ -112,6 +112,15 @@ def test_a_task_has_its_own_dropout_and_answers_are_as_long_as_by_default(machin
     assert _planned("squad full 1")[0].needs.peak > 0
 
 
+def test_match_embeddings_take_the_gradient_through_a_frozen_body(machine) -> None:
+    machine.project.set_all({"finetune.squad_methods": ["frozen"], "squad.question_match": False})
+    (without,) = _planned("squad frozen 1")
+    machine.project.set("squad.question_match", True)
+    (within,) = _planned("squad frozen 1")
+    assert within.needs.flops > 1.5 * without.needs.flops, "a backward pass"
+    assert within.needs.activations > without.needs.activations, "which needs what the layers computed"
+
+
 def test_training_is_planned_for_the_windows_that_it_reads(machine) -> None:
     machine.project.set_all({"squad.max_length": 64, "squad.doc_stride": 16, "squad.train_length": 32})
     (short,) = _planned("squad full 1")
