@@ -37,7 +37,7 @@ ARCHITECTURES = {
 }  # by repository of the hub
 FETCHED, TRAINED, STATES = 3, 2, 3  # copies: hub's cache, folder, DVC's; folder, DVC's; two kept, one being written
 PRETRAINING = "pretrain"
-PROMPT = 2  # tokens of a generated answer besides its words: the first and the last
+END = 1  # token of a generated answer besides its words, the only other one with a loss
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def head_of(settings: FineTuneSettings) -> tuple[Head, int]:
     if not isinstance(settings, AnswerSettings):
         return "classifier", 0
     head = ANSWERING[settings.answers].head
-    return head, settings.max_answer_length + PROMPT if head == "language_model" else 0
+    return head, settings.max_answer_length + END if head == "language_model" else 0
 
 
 def _disk(runs: Iterable[Planned]) -> int:

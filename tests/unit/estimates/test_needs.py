@@ -16,6 +16,7 @@ from retrace.estimates import needs
 from retrace.estimates.architectures import find_model
 from retrace.estimates.needs import config_of
 from tests.commands import refused, retrace
+from tests.tiny import tiny_answers
 from tests.toy import TOY, copy_settings
 
 GIB = 2**30
@@ -110,6 +111,11 @@ def test_a_task_has_its_own_dropout_and_answers_are_as_long_as_by_default(machin
     del squad["max_answer_length"]
     machine.project.set_all({"family": "llama", "squad": squad, "sst2.dropout": None})
     assert _planned("squad full 1")[0].needs.peak > 0
+
+
+def test_a_generated_answer_has_a_loss_for_its_words_and_its_end() -> None:
+    """As many as the task's examples have at most."""
+    assert needs.head_of(tiny_answers(64, answers="generative", max_answer_length=8)) == ("language_model", 8 + 1)
 
 
 def test_match_embeddings_take_the_gradient_through_a_frozen_body(machine) -> None:
