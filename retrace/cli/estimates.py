@@ -5,6 +5,7 @@ Modules that import torch are imported where they are used: that takes seconds, 
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -138,7 +139,7 @@ def memory(
     match = getattr(recipe, "question_match", False)
     scored = batch * min(scored, length)
     load = Load(batch, length, scored, device.bf16, device.attention, copies=copies, question_match=match)
-    needed = update_needs(kind, named.config, load, optimizer, chosen.tune, dropout)
+    needed = update_needs(kind, named.config, load, optimizer, partial(chosen.tune, dropout=dropout))
     formula = formula_memory(chosen, named.config, needed)
     print(f"{named.name}, {head}, {method}: {needed.parameters:,} parameters, {needed.trained:,} trained")
     precision = "bf16" if load.bf16 else "float32"

@@ -35,7 +35,7 @@ from retrace.compute.sharding import recompute_layers
 from retrace.core.environment import is_true, whole_number
 from retrace.core.errors import InputError
 from retrace.finetuning.method import Method, round_frozen
-from retrace.models.heads import Head, make_model, objective_of, set_dropout
+from retrace.models.heads import Head, make_model, objective_of
 from retrace.models.language_model import LanguageModel, PairModel
 from retrace.objectives.language_modelling import masked_of
 from retrace.pretraining.settings import PretrainSettings
@@ -233,14 +233,14 @@ def scored_of(config: PreTrainedConfig, tokens: int, mask_rate: float) -> int:
 
 def update_needs(
     head: Head, config: PreTrainedConfig, load: Load, optimizer: OptimizerSettings,
-    tune: Callable[[PreTrainedModel, Head], object] | None = None, dropout: float | None = None,
+    tune: Callable[[PreTrainedModel, Head], object] | None = None,
 ) -> Needs:  # fmt: skip
-    """The needs of a model with this head, after the `tune` of a method; None is the config's own dropout.
+    """The needs of a model with this head, after the `tune` of a method.
 
     Raises InputError if the optimizer gets no weights.
     """
     with torch.device("meta"):
-        model = _prepared(head, config, load, tune, dropout).train()
+        model = _prepared(head, config, load, tune).train()
     with FakeTensorMode(), LiveMemory() as live:
         _give_fake_weights(model)
         try:
@@ -274,15 +274,12 @@ def update_needs(
 
 def _prepared(
     head: Head, config: PreTrainedConfig, load: Load, tune: Callable[[PreTrainedModel, Head], object] | None,
-    dropout: float | None,
 ) -> PreTrainedModel:  # fmt: skip
     """The model as it is trained, on torch's current default device."""
     if config.pad_token_id is None:  # as in Llama's published config; a classifier would take no batch
         config = deepcopy(config)
         config.pad_token_id = 0
     model = make_model(head, config, 0, load.attention)
-    if dropout is not None:
-        set_dropout(model, dropout)
     if tune is not None:
         tune(model, head)
         if load.bf16:

@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +179,7 @@ def _tuning_needs(
     head, scored = head_of(settings)
     match = isinstance(settings, AnswerSettings) and settings.question_match
     load = Load(batch, length, batch * scored, bf16, attention, copies=settings.copies, question_match=match)
-    return update_needs(head, config, load, settings.optimizer, method.tune, settings.dropout)
+    return update_needs(head, config, load, settings.optimizer, partial(method.tune, dropout=settings.dropout))
 
 
 def head_of(settings: FineTuneSettings) -> tuple[Head, int]:

@@ -42,11 +42,14 @@ class Method:
         """The name of the file in retrace/methods."""
         return self.tuning.__name__.rpartition(".")[2]
 
-    def tune(self, model: PreTrainedModel, head: Head) -> None:
+    def tune(self, model: PreTrainedModel, head: Head, dropout: float | None = None) -> None:
         """Choose the weights to train and add those of the method.
 
-        Raises InputError if none is left to train or a setting does not suit the model.
+        `dropout` is for the layers that are there, not for those that the method adds. Raises InputError if there is
+        none of them, if no weight is left to train or if a setting does not suit the model.
         """
+        if dropout is not None:
+            set_dropout(model, dropout, "dropout" if self.task is None else f"{self.task}.dropout")
         try:
             self.tuning.tune(model, head, self.settings)
         except InputError as error:
@@ -60,16 +63,13 @@ class Method:
     ) -> PreTrainedModel:  # fmt: skip
         """The model to train: the checkpoint in `folder`, or random weights, with a head drawn from `seed`.
 
-        `dropout` is for the checkpoint's layers, not for those that the method adds. Raises InputError if there is
-        none, or as `tune` does.
+        Raises InputError if there is none, or as `tune` does, to which `dropout` goes.
         """
         if getattr(self.tuning, "FROM_RANDOM", False):
             model = make_model(head, read_config(folder), seed, attention, classes)
         else:
             model = read_model(head, folder, seed, attention, classes)
-        if dropout is not None:
-            set_dropout(model, dropout, "dropout" if self.task is None else f"{self.task}.dropout")
-        self.tune(model, head)
+        self.tune(model, head, dropout)
         return model
 
 

@@ -112,6 +112,12 @@ def test_memory_says_that_rdrop_reads_each_example_twice(here: Path) -> None:
     assert re.search(r"^4 × 32 tokens.* attention, 2 copies of each example \(R-Drop\)$", shown, re.MULTILINE)
 
 
+def test_memory_names_the_tasks_dropout_where_the_model_can_have_none(here: Path) -> None:
+    copy_settings(here).set("sst2.dropout", 0.3)
+    said = "sst2.dropout: 0.3 is not allowed with family: llama, which has no dropout layer"
+    assert refused("memory", "llama-3.2-1b", "--batch", "1", "--length", "8") == f"error: params.yaml: {said}\n"
+
+
 def test_memory_needs_no_padding_token_and_no_params(here: Path) -> None:
     sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
     LlamaConfig.from_dict({**sizes, "vocab_size": 120}).save_pretrained(here)
