@@ -63,7 +63,8 @@ class LabelledBatch:
     def to(self, device: Device, rounded: bool = False) -> Inputs:
         """The model's inputs; positions are found on the host, which would have to wait for a GPU to find them.
 
-        For a compiled model, a number of targets that varies is `rounded` up with position 0, without a target.
+        If `rounded`, as for compiled models, the number of targets is rounded up; the added entries are at position 0
+        and have no target.
         """
         at, counts = self.has_target.flatten().nonzero()[:, 0], self.has_target.sum(1)
         targets = self.labels.flatten()[at]
@@ -98,7 +99,7 @@ class Masking:
 class BlockModelling:
     """The pretraining objective: blocks at a random offset each epoch, masked anew or, without `masking`, causal.
 
-    Epochs after the first `mixed` are drawn from `ending`, in as many steps and with as many passes as that takes.
+    After the first `mixed` epochs, blocks are drawn from `ending`, in as many passes over it as fill an epoch's steps.
     """
 
     def __init__(
@@ -256,7 +257,7 @@ def _words(blocks: Tensor, special: Tensor, continues: Tensor, closes: Tensor | 
 
 
 def _whole_words(chosen: Tensor, words: Tensor) -> Tensor:
-    """Without the words that were chosen in part, (B, T), unless none would be left."""
+    """The chosen tokens, (B, T), without words that were chosen only in part, unless none would be left."""
     spared = torch.zeros(chosen.shape).scatter_reduce(1, words, (~chosen).float(), "amax")  # by word
     whole = chosen & (spared.gather(1, words) == 0)
     return torch.where(whole.any(1, keepdim=True), whole, chosen)

@@ -137,8 +137,8 @@ class PairModelling:
         """A passage's tokens.
 
         A document's passages follow one another, shifted by the share `shift` of the document's remainder, so that they
-        begin elsewhere each epoch. The last one loses the share `draw` of its last sentence: else B would end with a
-        sentence only in related pairs from short documents.
+        begin elsewhere each epoch. The last one loses the share `draw` of its last sentence; otherwise B would end
+        where a sentence ends only in related pairs from short documents.
         """
         first, last = self._documents[self._passages[passage]]
         size, count = min(self._room, last - first), max(1, (last - first) // self._room)
@@ -150,7 +150,7 @@ class PairModelling:
         return tokens[: max(2, len(tokens) - int(draw * sentence))]
 
     def _other_passage(self, passage: int, draw: float) -> int:
-        """A passage of another document, each with the same probability."""
+        """A passage of another document; all of those are equally likely."""
         first, last = np.searchsorted(self._passages, self._passages[passage] + np.arange(2))  # of this document
         chosen = int(draw * (len(self._passages) - (last - first)))
         return int(chosen if chosen < first else chosen + last - first)
