@@ -25,7 +25,7 @@ ROWS = 64  # masked copies of a passage in one batch
 
 
 def sizes_of(documents: Iterable[str], tokenizer: SubwordTokenizer) -> tuple[np.ndarray, Sizes]:
-    """The number of tokens of each document in a stream, those at its ends included, (D,), and its sizes."""
+    """Each document's number of tokens in a stream, begin and end token included, (D,), and the documents' sizes."""
     rows = []
     for text in documents:
         (ids,) = tokenizer.encode_documents([text])

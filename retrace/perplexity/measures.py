@@ -34,7 +34,7 @@ UNITS = {
     "bits_per_byte": Figure("score", "lower"),
 }
 LIKELIHOOD = "log likelihood per token"  # what flags compare instead of perplexity, as more of it is better
-LANGUAGE_MODEL = "language model"  # who has the flags; those of tasks belong to methods
+LANGUAGE_MODEL = "language model"  # who has the flags of held-out text; those of a task belong to its methods
 CHUNK = 1 << 20  # tokens counted at a time, so that the whole stream is never in memory
 
 
@@ -150,8 +150,8 @@ def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resample
     """Every measure's figures, and whether the first measure beats the unigram model by the interval.
 
     Both are of the same documents, so they share the resamples, and the difference is paired. A single document says
-    nothing about how documents differ, so its figures have no interval. A text without a scored token has no figures
-    but a flag.
+    nothing about how documents differ, so its figures have no interval. A text without a scored token has a flag
+    instead of figures.
     """
     every, measures, drawn = {**measured, "unigram": unigram}, {}, {}
     for name, (losses, sizes) in every.items():
