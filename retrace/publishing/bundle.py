@@ -6,7 +6,7 @@ neither of them knows, have Retrace's own, loaded by `retrace.publishing.load`. 
 
 import shutil
 from dataclasses import dataclass
-from json import dumps as quoted  # whose quotes Python reads too
+from json import dumps as quoted  # its quotes are valid in Python too
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -95,9 +95,9 @@ def write_tuned(tuning: Tuning, tuned: Path, pretrained: Path, address: Address,
 
 
 def write_shares(data: Path, folder: Path) -> None:
-    """Write how frequent the words of a task's training passages are, by which `match_kinds` grades question matches.
+    """Write the relative frequencies of the words in a task's training passages; `match_kinds` grades matches by them.
 
-    Words that count as rare are left out, as those that do not occur count as rare too.
+    Rare words are left out, as a word that is not listed counts as rare too.
     """
     shares = word_shares({question.context for question in read_questions(questions_path(data, "train"))})
     write_json(folder / SHARES, {word: share for word, share in sorted(shares.items()) if share > RARE_SHARE})
@@ -170,7 +170,7 @@ def _save_whole(model: PreTrainedModel, folder: Path) -> None:
 def _name_inputs(folder: Path, pretrained: Path) -> None:
     """Have the published tokenizer give segments if the model takes them.
 
-    transformers' general class of tokenizers, as which ours are saved, leaves them out unless its config names them.
+    Our tokenizers are saved as transformers' general class, which leaves segments out unless its config names them.
     """
     if takes_segments(read_config(pretrained)):
         path = folder / CONFIGS[0]
@@ -179,9 +179,9 @@ def _name_inputs(folder: Path, pretrained: Path) -> None:
 
 
 def _leave_open(folder: Path) -> None:
-    """Rewrite the tokenizer so that no token ends a text: a causal model would go on with the next one.
+    """Rewrite the tokenizer so that no token ends a text: after one, a causal model would begin another text.
 
-    None is put between two texts either, by which `load_tokenizer` still gives them BERT's format, as for tuning here.
+    Nor does a token stand between two texts: `load_tokenizer` gives such a tokenizer BERT's format, as for tuning here.
     """
     tokenizer = load_tokenizer(folder)
     if tokenizer.num_special_tokens_to_add(False) > 1:

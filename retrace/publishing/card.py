@@ -46,7 +46,7 @@ PIPELINES = {
     "classifier": "text-classification", "spans": "question-answering", "masked": "fill-mask",
     "causal": "text-generation",
 }  # fmt: skip
-RANDOM = ("family", "precision", "tokenizer", "model")  # of a model that is not pretrained
+RANDOM = ("family", "precision", "tokenizer", "model")  # keys of params.yaml behind a model that is not pretrained
 NOT_ON_HUB = "not-on-the-hub"  # for metadata that must name a data set of the hub
 PRETRAINING = ("lr", "seed", "family", "precision", "tokenizer", "model", "pretrain")
 LIBRARIES = ("torch", "transformers")
@@ -66,14 +66,14 @@ class DataOrigin:
 
 
 def hub_origin(name: str, pin: Pin, config: str, split: str, licence: str | None) -> DataOrigin:
-    """A data set of the hub; `licence` is that of its card, which counts if WORKS has none."""
+    """A data set of the hub; `licence` is the one on its card, used if WORKS has none."""
     work = WORKS.get(f"{pin.repository} {config}") or WORKS.get(pin.repository) or {}
     title, licence = work.get("title") or pin.repository, work.get("licence") or licence
     return DataOrigin(name, title, pin, config, split, licence, work.get("citation"))
 
 
 class Trained:
-    """A model of this project: the fine-tuned one of a cell, or the pretrained one without a cell."""
+    """A model of this project: the fine-tuned model of a cell or, without a cell, the pretrained one."""
 
     def __init__(self, cell: Cell | None, params: Mapping[str, Any]) -> None:
         """Raises InputError if params.yaml has no such method."""
@@ -84,12 +84,12 @@ class Trained:
         self.is_random = bool(self.method and self.method.file == SCRATCH)
         self.is_own = self.base == PRETRAINED and not self.is_random  # pretrained here
         texts = _pretraining_texts(params) if self.is_own else []
-        # The data that it was trained on here, that of its task last.
+        # The data that it was trained on here, its task's data last.
         self.data = [*(name for name in texts if not cell or name != cell.task), *([cell.task] if cell else [])]
 
     @property
     def tokenizer_saw_more(self) -> bool:
-        """Whether the tokenizer read other texts than those that the model was trained on."""
+        """Whether the tokenizer was trained on texts that the model was not trained on."""
         return not set(self.params["tokenizer"].get("train_on", ["text"])) <= set(self.data)
 
     @property
@@ -139,7 +139,7 @@ class Trained:
         own = f"; this model is of seed {self.cell.seed}" if self.cell else ""
         means = f"Means over {seeds} seeds{own}. " if seeds > 1 else ""
         scores = "; ".join(text for text, _ in table.groups if ": " in text)
-        last = " Last come baselines, which need no language model." if table.apart else ""
+        last = " The last rows are baselines, which need no language model." if table.apart else ""
         return said, f"{scores}. {means}{reading(scored)}{last}", table
 
     @cached_property
@@ -152,7 +152,7 @@ class Trained:
 
     @cached_property
     def flags(self) -> Flags:
-        """The same, with the flags of the method over all seeds and of the data."""
+        """These signs, and the flags of the method over all seeds and of the data."""
         return self.learned_nothing | _by_split([method.flags | task.flags for task, method, _ in self.scored])
 
     @property
@@ -169,7 +169,7 @@ class Trained:
 
     @property
     def origins(self) -> list[DataOrigin]:
-        """Where the data that it was trained on is from, that of its task last."""
+        """Where the data that it was trained on is from, its task's data last."""
         return [self._origin(name) for name in self.data]
 
     @property
@@ -275,7 +275,7 @@ class Trained:
 
 
 def _by_split(flags: Sequence[Flags]) -> Flags:
-    """The flags of the only split, or of the test set and, named so, of validation."""
+    """The flags of the only split, or those of the test set and, named as such, those of validation."""
     return {
         f"{flag} on validation" if place else flag: said
         for place, split in enumerate(flags)
@@ -337,7 +337,7 @@ def _score_table(model: Trained) -> Table:
 
 
 def _pretraining_texts(params: Mapping[str, Any]) -> list[str]:
-    """The data that pretraining read: the running text alone where all of its epochs are on that."""
+    """The data that pretraining read: only the running text if all epochs train on that alone."""
     texts, recipe = params["tokenizer"].get("train_on", ["text"]), params["pretrain"]
     most = recipe["epochs"] - recipe.get("text_epochs", 0)
     return [name for name in texts if most > 0 or (recipe["epochs"] and name == "text")]

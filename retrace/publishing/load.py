@@ -1,4 +1,4 @@
-"""Loading a fine-tuned model from its folder and, if that has a part of the weights only, the pretrained model.
+"""Loading a fine-tuned model from its folder and, if that has only part of the weights, the pretrained model.
 
 A published model that is neither one of transformers nor of peft has a `retrace.json`, which says how it was tuned, and
 is loaded by `load_tuned`.
@@ -100,7 +100,7 @@ def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:
         body = tuning.method.start(tuning.head, pretrained, 0, "sdpa", tuning.classes)
     else:
         body = read_model(tuning.head, folder, 0, "sdpa", is_tuned=True)
-    # Around the body as in training, since the names of a saved part's parameters are those of the whole.
+    # Wrapped as in training, since the parameters of a saved part are named as in the wrapped model.
     whole: nn.Module = body
     if tuning.head == "language_model":
         whole = Generator(body)

@@ -317,7 +317,7 @@ def test_the_card_speaks_of_baselines_where_its_table_has_some(params) -> None:
         baselines = {"tfidf": {"figures": figures, "intervals": {}}}
         write_json(DETAILS, {"sst2": _run((1, 2), "full") | {"baselines": baselines}})
         _, note, _ = Trained(FULL, params).results()
-        assert ("Last come baselines" in note) == is_said
+        assert ("The last rows are baselines" in note) == is_said
 
 
 def test_a_method_of_another_model_is_not_set_against_full_fine_tuning_in_the_card_either(params) -> None:
