@@ -10,8 +10,8 @@ from markupsafe import Markup
 
 Form = Literal["small", "list", "wide", "rank"]  # of plots; page.css and page.py give each its margins
 NOTHING = "–"  # stands for a missing figure
-NOISE = 9  # digits after the point, from which on figures differ by floating-point noise
-EXACT = 1e15  # from here on a float does not have all the digits before the point
+NOISE = 9  # digits after the point; beyond them figures differ only by floating-point noise
+EXACT = 1e15  # from here on a float cannot hold all the digits before the point
 LONG = 40  # characters from which a cell is prose and needs room
 _FIGURES = re.compile(
     r"(?:[-−–+≠<\d.,±() %×⁻⁰¹²³⁴⁵⁶⁷⁸⁹≈]|(?<=\d)[eE](?=[-+\d])|(?<=\d)[KMB]|(?<=[\d)] )to(?= [-−+\d]))*"
@@ -118,7 +118,7 @@ class Code:
 
     @property
     def fence(self) -> str:
-        """The Markdown fence: more backticks than stand together in the text."""
+        """The Markdown fence: more backticks than any run of them in the text."""
         return "`" * max(3, 1 + max(map(len, re.findall("`+", self.text)), default=0))
 
 

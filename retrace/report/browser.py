@@ -1,8 +1,8 @@
 """Every prediction next to the right answer: packed for the page's script, and some of them printed as a table.
 
-The packed data is of the first seed. A class has its number, `said`, and confidence, `sure`, in %. An answer has its
-`start` and `length` in the passage, its F1, `f1`, in %, and ten times its score less that of no answer, `sure`; `other`
-has answers that are no part of the passage, by number. `sure` is null for baselines and for models that never abstain.
+The packed data is of the first seed. A class has its number, `said`, and its confidence in %, `sure`. An answer has its
+`start` and `length` in the passage, its F1 in %, `f1`, and ten times its score minus that of no answer, `sure`; `other`
+has the answers that are not in the passage, by example. `sure` is null for baselines and for models that never abstain.
 `right` is a string of 0 and 1 for every seed; an answer counts as right from an F1 of 50%.
 """
 
@@ -98,7 +98,7 @@ def _answered(task: TaskResults, questions: Sequence[Question], kept: Kept, base
     golds, opinions = [tuple(dict.fromkeys(answer.text for answer in question.answers)) for question in questions], {}
 
     def f1(answers: Sequence[str], abstained: Collection[str] = ()) -> list[float]:
-        """As in the scores, to abstain is wrong where there is an answer, even one that has no words left."""
+        """As in the scores, abstaining is wrong if there is an answer, even one without words once it is normalised."""
         return [
             float(not right) if question.id in abstained else compare(right, answer)[1]
             for question, right, answer in zip(questions, golds, answers, strict=True)
@@ -119,7 +119,7 @@ def _answered(task: TaskResults, questions: Sequence[Question], kept: Kept, base
 
 
 def predictions_section(params: Mapping[str, Any], tasks: Sequence[TaskResults], first: int | None = None) -> Section:
-    """All predictions for the script, and a table of the `first` ones, or of some spread evenly without a script.
+    """All predictions, for the script, and a table of the `first` ones, or of some spread evenly, for use without it.
 
     A task's predictions are those of its test set where there is one.
     """
@@ -129,7 +129,7 @@ def predictions_section(params: Mapping[str, Any], tasks: Sequence[TaskResults],
     several = any(len(opinion.scores) > 1 for each in found for opinion in each.opinions.values())
     seeds = "The answer shown is of the first seed; dots: right (●) or wrong (○) with each seed. " if several else ""
     left_out = "".join(
-        f" Of {len(each.texts):,} {each.task.noun}, {MOST:,} are here, evenly spread."
+        f" {MOST:,} of the {len(each.texts):,} {each.task.noun} are here, evenly spread."
         for each in found if len(each.texts) > MOST
     )  # fmt: skip
     counted = "Examples" if left_out else f"All {total:,} examples"
@@ -170,7 +170,7 @@ def _spread(total: int, count: int) -> Sequence[int]:
 
 
 def pack(data: Sequence[Mapping[str, Any]]) -> str:
-    """Compressed json in base64, which HTML needs no escapes for."""
+    """Compressed json in base64, which needs no escapes in HTML."""
     plain = json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")
     return base64.b64encode(zlib.compress(plain, 9)).decode()
 
@@ -203,7 +203,7 @@ def _packed_opinion(name: str, opinion: Opinion, kept: Sequence[int], classes: M
 
 
 def _placed(opinion: Opinion, places: Sequence[int]) -> dict[str, Any]:
-    """Where answers stand in their passages: -1 for no answer, and for `other` ones, which are not part of it."""
+    """Where answers stand in their passages; `start` is -1 for no answer and for an `other` one, not in the passage."""
     answers = [opinion.said[i] for i in places]
     start = [opinion.starts[i] if answer else -1 for i, answer in zip(places, answers, strict=True)]
     return {

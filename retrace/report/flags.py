@@ -14,7 +14,7 @@ MOST_FLAGS = 10  # in the last lines of a run's output
 MOST_NATS = 300.0  # of a loss whose perplexity is printed; exp(710) is too large for a float
 LARGE = 1e7  # from which it is printed as a power of ten
 LANGUAGE_MODELS: Legend = {LIKELIHOOD: Figure("score", "higher", LIKELIHOOD)}
-TEXTS = {"valid": "validation", "test": "test"}  # that perplexity is of
+TEXTS = {"valid": "validation", "test": "test"}  # splits of the text that perplexity is measured on
 BEATEN = {  # by name as in a flag: in a title, and in words
     "tfidf": ("tf-idf", "a bag of words (tf-idf), which ignores word order"),
     "majority": ("the majority class", "always naming the most frequent class"),

@@ -82,7 +82,7 @@ def _scores(task: TaskResults) -> Fold:
 
 
 def _with_real_thresholds(means: Figures, seeds: Sequence[Figures]) -> Figures:
-    """Means over seeds, without best thresholds that a seed lacks, as never answering scores best."""
+    """Means over seeds, without a best threshold that some seed does not have because never answering scores best."""
 
     def is_real(name: str) -> bool:
         best = name.removesuffix("_thresh")

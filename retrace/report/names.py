@@ -59,7 +59,7 @@ def listed(parts: Sequence[str], last: str = "and") -> str:
 
 
 def each_once(texts: Iterable[str]) -> str:
-    """The different ones of some texts: a, b and c."""
+    """The texts as a list without repetitions: a, b and c."""
     return listed(list(dict.fromkeys(texts)))
 
 
@@ -131,9 +131,9 @@ def p_text(p: float | None) -> str:
 
 
 def never_answers(figures: Figures, best: str) -> bool:
-    """Whether the `best` score is that of no answers at all, for which SQuAD's script gives 0 as the threshold.
+    """Whether the `best` score is that of never answering, for which SQuAD's script gives 0 as the threshold.
 
-    Thresholds here are of differences, among which 0 is one like any other.
+    Thresholds here are differences of scores, where 0 has no special meaning.
     """
     nothing = 100 * figures.get("NoAns_total", 0) / figures["total"]
     return figures[f"{best}_thresh"] == 0 and math.isclose(figures[best], nothing, rel_tol=1e-9)

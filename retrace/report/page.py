@@ -24,7 +24,7 @@ MARGINS: dict[Form, tuple[int, int, int, int]] = {  # px: top, right, bottom, le
     "small": (4, 6, 20, 30), "list": (4, 8, 20, 46), "wide": (12, 12, 24, 44), "rank": (0, 70, 22, 128),
 }  # fmt: skip
 WIDTHS: dict[Form, int] = {"small": 164, "list": 164, "wide": 760, "rank": 430}  # px of a panel, margins included
-FILE_WIDTH, GAP, CAPTION = 900, 20, 24  # px of a file: of its panels at most, between them, of a panel's caption
+FILE_WIDTH, GAP, CAPTION = 900, 20, 24  # px in a file: all panels at most, the gap between two, the caption of a panel
 EDGE = 16  # px of a file, left of the panels, for labels that are wider than a plot's margin
 EMPTY = Head()
 # Control characters would act on a terminal, and marks of direction on the text beside them.

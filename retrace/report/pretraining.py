@@ -56,7 +56,7 @@ def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame
     """Perplexity by tokens seen, on a logarithmic scale, which is linear in the loss."""
     per_update = record.tokens / max(record.updates, 1)  # 0 updates for a checkpoint that is not trained further
     valid = curve_of(curve.set_index(curve["updates"] * per_update)["validation_loss"])
-    train: Curve = []  # with next-sentence prediction the training loss has that of the pairs in it: no perplexity
+    train: Curve = []  # with next-sentence prediction the training loss includes that of the pairs: no perplexity
     if "next_sentence_accuracy" not in curve:
         train = thinned(curve_of(updates.set_index(updates["update"] * per_update)["training_loss"]), MOST_POINTS)
     perplexity = report.splits["valid"].measures["unigram"].perplexity_per_token
@@ -79,7 +79,7 @@ def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame
 
 
 def _round_perplexities(highest: float) -> Iterator[tuple[float, str]]:
-    """1, 3, 10 and so on, or of very many some powers of ten, each as a loss, up to about the highest, and as text."""
+    """Ticks of perplexity, as losses and as text: 1, 3, 10 and so on, or powers of ten, up to about the highest."""
     powers = math.floor(highest / math.log(10))
     step = max(1, math.ceil(powers / MOST_POWERS))
     for power in range(0, powers + 1, step):

@@ -99,7 +99,7 @@ class TaskResults:
 
     @property
     def baselines(self) -> list[str]:
-        """The baselines that have the headline: some figures need probabilities."""
+        """The baselines that have the headline; some lack it, as it may need probabilities."""
         return [name for name, baseline in self.details.baselines.items() if self.headline in baseline.figures]
 
     @property
@@ -160,8 +160,8 @@ class TaskResults:
     def against(self, method: str, baseline: str) -> Literal["above", "below", "not above", "uncertain"]:
         """Whether a method is above a baseline on the same examples.
 
-        Above or below: the whole 95% interval of the difference is. Not above: not even the score is. Uncertain: the
-        score is, but not the interval.
+        "above" or "below": by the whole 95% interval of the difference. "not above": the score itself is no better.
+        "uncertain": the score is better, but not by the whole interval.
         """
         ends = self.details.methods[method].ahead.get(baseline)
         if ends is not None:

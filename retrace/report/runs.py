@@ -140,7 +140,7 @@ def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], 
             colour = svg.colour(methods.index(method[0]))
             bar = (f"{title_of(task)}, {method_name(method[0])}", f"bar {colour}")
         bars[bar] = bars.get(bar, 0.0) + record.seconds
-    bars |= {(name, "bar"): record.seconds for name, record in stages.items()}  # those before stay there
+    bars |= {(name, "bar"): record.seconds for name, record in stages.items()}  # listed stages keep their place
     axes, drawn = Axes((0, max(bars.values()) or 1.0)), []
     for i, ((name, colour), value) in enumerate(bars.items()):
         box, text = {"y": i * ROW + 5, "height": 12}, {"y": i * ROW + 15, "text_anchor": "end"}

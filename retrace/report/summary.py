@@ -41,7 +41,7 @@ def verdict(
 ) -> list[str]:
     """What pretraining gains, what training fewer weights costs, the perplexity, and what does not beat the baselines.
 
-    `shares` are the percentages of weights that methods train, of those that start from the same model. A rule that
+    `shares` are the percentages of weights that are trained by the methods that start from the same model. A rule that
     does not apply, for instance because a method was not run, adds no sentence.
     """
     # A model of other sizes from scratch does not tell what pretraining is worth.
@@ -104,7 +104,7 @@ def _perplexity(report: PerplexityReport | None) -> str:
     if own is None or unigram is None:
         return "The language model’s perplexity is not defined on this text."
     beaten = ""
-    if split.beats_unigram is False:  # None: one document does not tell
+    if split.beats_unigram is False:  # None: undecided with a single document
         beaten = f", which it does not beat{' significantly' if own < unigram else ''}"
     start = f"The language model’s perplexity is **{figure_text(own, 1)} per token**"
     return f"{start}; a unigram model’s is {figure_text(unigram, 1)}{beaten}."
@@ -205,7 +205,7 @@ def _ranked_scores(task: TaskResults) -> list[RankedScore]:
 
 
 def _steps(rows: Sequence[RankedScore], seeds: Sequence[float] = ()) -> list[float]:
-    """Ticks that span all intervals and the scores of seeds, as one of five may lie outside the mean's interval."""
+    """Ticks that span all intervals and the scores of seeds, some of which may lie outside the mean's interval."""
     lowest = min([*(row.score.low for row in rows), *seeds])
     return svg.ticks(lowest, max([*(row.score.high for row in rows), *seeds]), 5)
 

@@ -106,7 +106,7 @@ def learning(task: TaskResults, key: str, title: str = "Learning curves") -> lis
         seeds, mean = curves[method], curve_of(curves[method].mean(axis=1))
         thin = [svg.line(axes, curve_of(seeds[seed]), "thin") for seed in seeds] if len(seeds.columns) > 1 else []
         tips = svg.tips(axes, [(x, f"epoch {x:g}: {figure_text(y, digits)}") for x, y in mean])
-        dots = [svg.dot(axes, x, y, radius=2.5) for x, y in mean]  # of one epoch there is no line
+        dots = [svg.dot(axes, x, y, radius=2.5) for x, y in mean]  # a single epoch has no line
         drawn = [grid, *levels, *thin, svg.line(axes, mean), *dots, tips]
         return drawn, f"{figure.name} by epoch, {_figures(mean, digits)}"
 
@@ -147,7 +147,7 @@ def confusion(task: TaskResults, found: Mapping[str, ClassBreakdown]) -> Panels:
 
 
 def _matrix(names: Sequence[str], counts: np.ndarray, shares: np.ndarray, digits: int) -> Iterator[Markup]:
-    """The cells of a confusion matrix, (C, C); of many classes only those that are not empty."""
+    """The cells of a confusion matrix, (C, C); with many classes only those that are not empty."""
     size = 100 / len(names)
     for (i, j), share in np.ndenumerate(shares):
         if len(names) > PRINTED and not share:
@@ -225,7 +225,7 @@ def thresholds(task: TaskResults, found: Mapping[str, AnswerBreakdown]) -> list[
     high = max(1.0, math.ceil(max([ends[1], *at_best])))
     steps = svg.ticks(0, max(y for _, y in best.values()))
     axes = Axes((low, high), (steps[0], steps[-1]))
-    # An end that is near 0 has no label, as the two would lie on one another.
+    # An end near 0 has no label, as it would overlap the label of 0.
     across = [(v, figure_text(v, 0)) for v in (low, 0, high) if not v or abs(v) > (high - low) / 6]
 
     def draw(method: str) -> Drawn:
@@ -247,7 +247,7 @@ def thresholds(task: TaskResults, found: Mapping[str, AnswerBreakdown]) -> list[
 
 
 def _best_point(task: TaskResults, method: str, curve: Curve) -> tuple[float, float]:
-    """The best threshold and its score: of one seed those under “Every score”, which may lie between the points."""
+    """The best threshold and its score; with one seed those under “Every score”, which may lie between the points."""
     details, name = task.details.methods[method], f"best_{task.headline}"
     if len(details.seeds) == 1 and name in details.figures:
         at = curve[0][0] if never_answers(details.figures, name) else details.figures[f"{name}_thresh"]
