@@ -62,7 +62,7 @@ class Grid(Section):
             require_each_once(field, listed)
         require(bool(self.all_tasks), "tasks", (), "expected at least one task where there are no questions")
         both = sorted(set(self.tasks).intersection(self.questions))
-        require(not both, "questions", both, "finetune.tasks has it too, and a task is of one kind")
+        require(not both, "questions", both, "finetune.tasks has it too; leave it out of one of the two")
         for field in ("methods", "squad_methods"):
             for name in getattr(self, field):
                 fits = NAME.fullmatch(name) is not None and name not in TAKEN

@@ -73,7 +73,7 @@ def read_predictions(path: Path, kind: Kind) -> pd.DataFrame:
 
 
 def read_epochs(folder: Path, kind: Kind, part: str = "dev") -> list[PredictedEpoch]:
-    """All epochs of a run, in order; of the part test, epoch 0 and the epoch that was kept.
+    """All epochs of a run, in order; of the test set, epoch 0 and the epoch that was kept.
 
     Raises InputError if the run is missing or its predictions are wrong.
     """
