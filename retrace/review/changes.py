@@ -34,7 +34,7 @@ class Change:
     is_far: bool  # more than the tolerance
     why: str
     interval: Interval | None = None  # 95%, of the new figure less the old one
-    is_compared: bool = True  # rather than of other texts or tokens
+    is_compared: bool = True  # False if the two are of different texts or tokens
 
     @property
     def direction(self) -> Literal["better", "worse", "other"]:
@@ -70,7 +70,7 @@ class Review:
     flags: Sequence[Moved]  # how many seeds have each
     params: Sequence[Moved]
     runs: Sequence[Moved]
-    has_other_figures: bool = False  # that only one of the two has
+    has_other_figures: bool = False  # whether some figures are in only one of the two
     is_stale: bool = False  # whether dvc repro has not run since something changed
 
     @property
@@ -152,7 +152,7 @@ class _Judge:
         return replace(change, why=said) if values else change
 
     def _by_spread(self, place: Place) -> Difference | None:
-        """The difference by the pooled variance over seeds (Student's t for two samples, of which one may have one).
+        """The difference by the pooled variance over seeds (Student's t for two samples; one may be a single seed).
 
         None if no two seeds differ.
         """
@@ -172,7 +172,7 @@ class _Judge:
     def _change(
         self, place: Place, found: Difference | None, how: str, values: Sequence[float] | None = None
     ) -> Change:
-        """Whether a difference counts; `values` replace the headline figures if those are per different tokens."""
+        """Whether a difference counts; `values` replace the headline figures if the tokens differ."""
         old, new = values or [side.figures[place] for side in self._sides]
         unknown = Figure("score", "neither", place.figure.replace("_", " "))  # of a metric that is no longer listed
         what = self._legend(place.of).get(place.figure, unknown)
@@ -213,7 +213,7 @@ def _notes(old: Revision, new: Revision) -> Iterator[str]:
     elif not before.keys() & after.keys():
         yield "the two have no figure in common"
     for where, one, other in (("gone", before, after), ("new", after, before)):
-        models = {place[:2] for place in other}  # of what the other lacks altogether, no figure is named
+        models = {place[:2] for place in other}  # if the other lacks a model altogether, its figures are not listed
         only = {place[:3] if place[:2] in models else place[:2] for place in one if place not in other}
         if only and before and after:
             yield f"{where}: {', '.join(' '.join(place) for place in sorted(only))}"

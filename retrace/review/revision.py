@@ -93,7 +93,7 @@ class Revision:
         return models | {(part, LANGUAGE_MODEL) for part in self._text.splits}
 
     def flags_of(self, listed: Set[tuple[str, str]]) -> dict[str, int]:
-        """The flags of what is listed, as readers see them, and how many seeds have each; data has 1."""
+        """The flags of these models and data, as readers see them, and how many seeds have each: 1 for data."""
         flags = {(task, who): each for task, metrics in self._tasks.items() for who, each in metrics.flags.items()}
         flags |= {(part, LANGUAGE_MODEL): each for part, each in self._text.flags.items()}
         return {" ".join((*place, flag)): count for place in flags if place in listed
@@ -203,7 +203,7 @@ class Revision:
 def _is_change(change: Any) -> bool:
     """Whether what DVC reports about a stage is a change, rather than files that are missing here."""
     if not isinstance(change, dict):
-        return True  # of the command
+        return True  # the command changed
     return any(
         said not in ("deleted", "not in cache") and not _is_bare(Path(path))
         for files in change.values() for path, said in files.items()
@@ -232,7 +232,7 @@ def commit_of(base: str) -> str:
     if not found and not is_pattern:  # DVC's experiments are refs of its own
         found = try_git("for-each-ref", "--count=1", "--format=%(objectname)", f"refs/exps/*/*/{base}")
     if not found:
-        git("rev-parse", "--git-dir")  # its error, where there is no repository
+        git("rev-parse", "--git-dir")  # raises git's own error if there is no repository
         is_shallow = try_git("rev-parse", "--is-shallow-repository") == "true"
         hint = ": this clone is shallow; git fetch --depth=1 origin REVISION brings one" if is_shallow else ""
         raise InputError(f"--base: {base!r} is not a revision of this repository{hint}")

@@ -34,7 +34,7 @@ def verdict(review: Review) -> str:
         return f"not compared: {review.notes[0]}"
     said = f"{_verdict(review)}{_left_out(review.changes)}"
     leaks = [_readable(flag) for flag in review.flags if not flag.old and f" {DATA} " in flag.name]
-    if leaks:  # figures on data that models were trained on are no better
+    if leaks:  # better figures on data that models were trained on mean little
         said = f"{said}; but the data has new flags: {', '.join(leaks)}"
     return f"out of date, as dvc repro has not run since a change; before it: {said}" if review.is_stale else said
 
@@ -66,7 +66,7 @@ def _left_out(changes: Sequence[Change]) -> str:
 
 
 def _names(changes: Sequence[Change]) -> str:
-    """The largest changes, relative to the old figures, tasks before perplexities; of each model its first figure."""
+    """The largest changes relative to the old figures, tasks before perplexities; of each model only the first one."""
     firsts: dict[tuple[str, ...], Change] = {}
     for change in changes:
         firsts.setdefault(change.place[:2], change)
