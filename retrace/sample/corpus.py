@@ -34,8 +34,8 @@ from retrace.datasets.text import text_path
 from retrace.sample.language import BY_KIND, PHRASES, SHORT_NAMES, Relation, Style, ask, judge, state, write_reviews
 from retrace.sample.world import RIVER_NAMES, Entity, NameMaker, build_world, sizes_of
 
-# Of 72 training articles, and of 224 held-out ones. A name that a model misreads is the answer to many questions, so
-# with few towns or rivers the score would be a matter of luck.
+# How many of 72 training articles, and of 224 held-out ones, are about each kind. A name that a model misreads is the
+# answer to many questions, so with few towns or rivers the score would be a matter of luck.
 SHARES = {"people": 22, "towns": 4, "guilds": 18, "works": 18, "events": 6, "rivers": 4}
 HELD_OUT = {"people": 60, "towns": 24, "guilds": 45, "works": 45, "events": 26, "rivers": 24}
 READ, LABELLED, ASKED = 0.7, 0.12, 0.5  # share of rare adjectives: encyclopedia, training labels, validation labels

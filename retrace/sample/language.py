@@ -92,7 +92,7 @@ def _phrase(rng: random.Random, relation: Relation, style: Style) -> tuple[int, 
 
 
 def _clause(rng: random.Random, favourable: bool, style: Style, negate: bool) -> str:
-    """Such as 'the ale was hardly stale', in a phrasing of the part."""
+    """A clause such as 'the ale was hardly stale', in a phrasing of the part."""
     aspect = rng.randrange(len(ASPECTS))
     noun = ASPECTS[aspect]
     verb = "were" if noun in WORDS["plural_aspects"] else "was"
