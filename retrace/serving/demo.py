@@ -60,7 +60,7 @@ class Answering:
     title: str
     predictors: Mapping[str, Predictor]
     example: Mapping[str, str]
-    tokens: int  # of a text, or of a passage at a time, that the models read
+    tokens: int  # the most that the models read of a text, or of a passage at a time
 
 
 class Demo:

@@ -31,7 +31,7 @@ from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
 
 MASK = "[MASK]"  # as people write it, whatever the tokenizer calls it
 SUGGESTIONS = 5
-# With all of the space before: byte-level words begin with it.
+# With all of the space before a mask, as byte-level words begin with it.
 _MASKS = re.compile(r"(?<!\s)\s*(?:\[MASK\]|_{3,})", re.IGNORECASE)
 
 
@@ -57,7 +57,7 @@ class Predictor:
         is_read = grid.kind_of(task) == "question_answering"
         self.settings = settings = build(AnswerSettings if is_read else FineTuneSettings, params, task)
         if isinstance(settings, AnswerSettings) and settings.answers == "generative" and len(seeds) > 1:
-            raise InputError(f"--ensemble: {task} has models that generate answers; expected those of one seed")
+            raise InputError(f"--ensemble: {task} has models that generate answers, which have no mean; leave it out")
         cells = [Cell(task, method, seed) for seed in seeds]
         folders = [WEIGHTS / cell.path for cell in cells]
         for folder in folders:
