@@ -124,7 +124,7 @@ def difference(
     whole = float(of_means.sum())
     if whole == 0:
         return found
-    shares = of_means / of_means.max()  # the squares of variances may be too small for a number
+    shares = of_means / of_means.max()  # the squares of variances may be too small for a float
     freedom = free.sum() if are_alike else shares.sum() ** 2 / (shares**2 / free).sum()  # Welch 1947
     return replace(found, of_seeds=math.sqrt(whole), freedom=float(freedom))
 
@@ -151,8 +151,9 @@ def holm(values: Sequence[float]) -> list[float]:
 def _least(figure: str, value: float, examples: int, first: Sequence[Scored], second: Sequence[Scored]) -> float:
     """The smallest standard error over the choice of examples that a difference may have.
 
-    Where a few examples all agree, resamples do not vary. So it is at least what it would be if each example differed
-    by the whole difference (in a macro mean, each of a class by that class's own), and if one example differed.
+    Where a few examples all agree, resamples do not vary. So it is at least the error if each example differed by the
+    whole difference (in a macro mean, each example of a class by that class's difference), and at least the change
+    that a single example can make.
     """
     if not examples:
         return 0.0

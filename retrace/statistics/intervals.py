@@ -114,7 +114,7 @@ def mean_of(values: Mapping[str, np.ndarray], among: np.ndarray | None = None) -
 
 
 def whole_shares(values: Mapping[str, np.ndarray], among: np.ndarray) -> dict[str, Share]:
-    """The means over `among`, (N,), of values by example, (N,), that are shares, as every value is 0 or 1."""
+    """The means over `among`, (N,), of those values by example, (N,), that are all 0 or 1: such means are shares."""
     return {
         name: Share((column == 1) & among, among)
         for name, column in values.items()
@@ -224,8 +224,8 @@ def _over_examples(name: str, seeds: Sequence[Scored]) -> Interval:
 def with_classes(value: float, interval: Interval, seeds: Sequence[ByClass], ends: Ends) -> Interval:
     """The interval of a macro mean where the figures of some classes are 0 or 1; one `ByClass` a seed.
 
-    Resamples hardly move such a class's figure. It adds Wilson's interval of its examples, by its weight in the mean;
-    half-widths add in quadrature.
+    Resamples hardly move such a class's figure, so Wilson's interval of its examples is added, weighted as the class is
+    in the mean; half-widths add in quadrature.
     """
     values = np.mean([seed.values for seed in seeds], axis=0)
     weight = 1 / float(np.mean([seed.classes for seed in seeds]))

@@ -6,7 +6,7 @@ from typing import Literal
 
 from retrace.core.files import rounded
 
-SHARES = {"fraction": 1.0, "percentage": 100.0, "percent": 100.0}  # scales of shares, and what stands for all
+SHARES = {"fraction": 1.0, "percentage": 100.0, "percent": 100.0}  # scales of shares, and the whole on each
 Better = Literal["higher", "lower", "neither"]  # a count or a threshold is neither
 Interval = dict[str, float]  # low and high
 
