@@ -89,7 +89,7 @@ class Reports:
         grid, details, pretrained = Grid.read(params), Details.read(DETAILS), pretrains(params)
         own = [*params.get("classification", {}), *params.get("question_answering", {})]
         tasks = ["sst2", "squad", *own, *params.get("hub", {}).get("classification", {})]
-        tasks += [on_test(task) for task in tasks if task not in details.tasks]  # those of other tasks are in details
+        tasks += [on_test(task) for task in tasks if task not in details.tasks]  # other test sets are in details
         return cls(
             details=details,
             curves={task: read_curve(f"tasks/{task}") for task in grid.all_tasks},

@@ -156,7 +156,7 @@ class PublishedCell:
     def digits(self) -> int:
         """The digits after the point in which Retrace's figure has to agree: those that were printed.
 
-        A bare 0 or 1 of a share has those of its scale: none at all is not the same as less than half.
+        A share printed as a bare 0 or 1 is exact, not rounded, and has the digits of its scale: 0 means none at all.
         """
         scaled, published = SCALES[self.scale].digits, self.published
         if published is None:
@@ -212,7 +212,7 @@ class PublishedTable:
                 require(bool(names), "columns", list(self.columns), allowed)
                 addresses = tuple(addresses.replace("{column}", name) for name in names)
             for key, cells in (("figures", addresses), ("published", row.published)):
-                allowed = f"expected {len(self.columns)}, as there are columns"
+                allowed = f"expected {len(self.columns)}, one for each column"
                 require(len(cells) == len(self.columns), f"{key} of {heading}", f"{len(cells)} figures", allowed)
             for column, address, figure in zip(self.columns, addresses, row.published, strict=True):
                 scale = self.scale if isinstance(self.scale, str) else self.scale.get(column) or self.scale[heading]

@@ -240,7 +240,7 @@ def _read_origin(study: str, command: str, folder: Path) -> RunOrigin:
 
 
 def add_entry(path: Path, entry: Entry) -> None:
-    """Append an entry to a file, of which nothing else changes.
+    """Append an entry to a file, and change nothing else in it.
 
     Raises InputError if the file has a run of this commit.
     """
