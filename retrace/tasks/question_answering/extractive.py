@@ -28,7 +28,7 @@ from retrace.models.heads import Head, objective_of, takes_segments
 from retrace.tasks.question_answering.windows import QuestionAnswering, Span, Window, draw_windows, window_questions
 
 FILE = "question_match.safetensors"
-# Initial scale of the match embeddings over that of the token embeddings. If they started at zero, a short training run
+# Initial scale of the match embeddings relative to the token embeddings. If they started at zero, a short training run
 # would be almost over before they had an effect.
 EMPHASIS = 3.0
 LOWEST = float(np.finfo(np.float32).min)  # a score; finite, so that json holds it
@@ -81,7 +81,7 @@ class SpanModel(nn.Module):
     def __init__(self, body: PreTrainedModel, question_match: bool = False) -> None:
         super().__init__()
         self.body = body
-        self._sees_padding = objective_of(body.config) == "masked"  # no token of a causal model does
+        self._sees_padding = objective_of(body.config) == "masked"  # in a causal model no token sees it
         self.match = nn.Embedding(KINDS, body.config.hidden_size) if question_match else None
         if self.match is not None:
             spread = cast(nn.Embedding, body.get_input_embeddings()).weight.std().item()

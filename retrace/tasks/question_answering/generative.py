@@ -37,8 +37,8 @@ class Generator(LanguageModel):
     def generate(self, prompts: Tensor, mask: Tensor, most: int, end: int) -> Tensor:
         """Prompts (B, T), padded on the left, and their attention mask → up to `most` tokens, the last one `end`.
 
-        Returns (B, 2 + most), float: the log-probability of the tokens up to and with the end, that of the end as the
-        first token, and the ids, after the first end only ends.
+        Returns (B, 2 + most), float: the log-probability of the tokens up to and including the end, that of the end as
+        the first token, and the ids; all ids after the first end are ends.
 
         Raises InputError for sharded weights, as every process would have to generate the same number of tokens.
         """
@@ -49,7 +49,7 @@ class Generator(LanguageModel):
             return_dict_in_generate=True, output_logits=True,
         )  # fmt: skip
         own, self.body.generation_config = self.body.generation_config, GenerationConfig()
-        try:  # without the checkpoint's own, which would fill in what is not set above
+        try:  # the checkpoint's own config would fill in what is not set above
             found = cast(Any, self.body).generate(prompts, attention_mask=mask, generation_config=how)
         finally:
             self.body.generation_config = own
@@ -130,7 +130,7 @@ class GenerativeTask(QuestionAnswering):
     def collate(self, examples: Sequence[Prompt], length: int | None = None) -> Tensors:
         """ids and labels (the next tokens), (B, T); the positions of labels in the flattened ids, (N,).
 
-        With a `length`, N is rounded up with position 0, which has no label. For generation also prompt and mask
+        With a `length`, N is rounded up by entries at position 0, without a label. For generation also prompt and mask
         (B, P), padded on the left.
         """
         prompts = [example.ids for example in examples]

@@ -60,7 +60,7 @@ class QuestionAnswering(Task[Any]):
     def __init__(self, folder: Path, tokenizer: SubwordTokenizer, settings: AnswerSettings) -> None:
         self.name, self._tokenizer, self._settings = folder.name, tokenizer, settings
         self._vocabulary = Vocabulary.of(tokenizer)
-        # A language model generates, and match embeddings, which are below the body, are trained.
+        # Features cannot be reused if a model generates, or if the match embeddings, below the body, are trained.
         self.reads = "tokens" if self.head == "spans" and not settings.question_match else None
         self._questions = {part: read_questions(questions_path(folder, part)) for part in splits_of(folder)}
         self.has_test = "test" in self._questions
@@ -141,7 +141,7 @@ def window_questions(
 def draw_windows(
     task: str, tokenizer: SubwordTokenizer, questions: Sequence[Question], max_length: int
 ) -> Iterator[Window]:
-    """One random window per question, seeded by its id: one that contains the answer or, for a tenth, any.
+    """One random window per question, seeded by its id: one that contains the answer or, for a tenth of them, any.
 
     A few sentences around the answer are enough to train on (Min et al. 2018, Efficient and Robust Question Answering
     from Minimal Context over Documents), and shorter windows leave time for more questions. Raises InputError if a
@@ -183,7 +183,7 @@ def _characters(offsets: Sequence[tuple[int, int]], context: str) -> np.ndarray:
     """
     found = []
     nexts = [*(start for start, _ in offsets[1:]), len(context)]
-    for (start, end), following in zip(offsets, nexts, strict=False):  # without tokens there is one more
+    for (start, end), following in zip(offsets, nexts, strict=False):  # without tokens `nexts` is one longer
         while start < end and context[start].isspace():
             start += 1
         while start < end < following and (category(context[end]).startswith("M") or context[end] in JAMO):
