@@ -214,7 +214,7 @@ def word_edges(tokenizer: SubwordTokenizer) -> tuple[list[bool], list[bool]]:
 
     A token that continues a word is `##…`, or begins with a letter, a digit or a mark such as an accent; bytes of a
     character that is split over several tokens count as letters. White space such as a line break ends a word. A single
-    space begins a word rather than ending one: byte-level BPE may have no token of it with the next letter.
+    space begins a word rather than ending one: byte-level BPE may have no token that joins it to the next letter.
     """
     wordpiece = isinstance(tokenizer.model, models.WordPiece)
     is_bytes = isinstance(tokenizer.decoder, decoders.ByteLevel)
