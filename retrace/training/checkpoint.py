@@ -142,7 +142,7 @@ class Checkpointer:
         if self._device.is_main:
             self.wait()
             copies = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}
-            copies |= {f"kept/{name}": tensor for name, tensor in kept.items()}  # they are replaced, never changed
+            copies |= {f"kept/{name}": tensor for name, tensor in kept.items()}  # never changed in place, so not copied
             progress = json.dumps({"position": asdict(at), "journal": journal, "hardware": self._hardware})
             self._writing = self._writer.submit(self._write, at.step, copies, progress)
         self._last = time.monotonic()

@@ -180,7 +180,7 @@ class Training(Generic[Batch, Part]):
         """The remaining updates of the epoch, made as they are requested; the first batch is drawn at once.
 
         Yields each update's share, summed loss and gradient norm. A resumed run first redraws the epoch's earlier
-        batches, whose time counts in no figure.
+        batches, whose time is part of no figure.
         """
         run, at, clock = self.run, self.at, Clock()
         run.model.train()
@@ -196,7 +196,7 @@ class Training(Generic[Batch, Part]):
     ) -> Iterator[tuple[BatchShare[Part], float, float]]:
         """Make updates with this share and those after it.
 
-        The next batch is drawn while a GPU computes; then the host waits for the GPU, the only time in an update.
+        The next batch is drawn while a GPU computes; then the host waits for the GPU, its only wait in an update.
         """
         run, at, clock = self.run, self.at, Clock()
         while share is not None and run.done(at) < 1:
@@ -278,7 +278,7 @@ def _flops_a_token(run: Run[Batch, Part], model: nn.Module) -> float:
     arrival. Otherwise the first update after resuming would sum gradients in another order.
     """
     run.model.train()  # in evaluation mode transformers' layers do no activation checkpointing
-    run = replace(run, device=replace(run.device, compiler=None))  # nor with padding for compiled models
+    run = replace(run, device=replace(run.device, compiler=None))  # and without the padding for compiled models
     share = next(_shares(run, 1))
     (operations,) = run.device.all_reduce_sum([count_flops(model, lambda: _backward(run, model, share))])
     return operations / share.tokens

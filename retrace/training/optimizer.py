@@ -33,7 +33,7 @@ def rate_factor(settings: OptimizerSettings, done: float, updates: int) -> float
     return max(0.0, (1 - done) / (1 - flat))
 
 
-LISTS: Any = torch  # the functions of lists of tensors, one kernel for many, have no types
+LISTS: Any = torch  # its functions on lists of tensors, with one kernel for many, are not typed
 MOMENTUM = 0.95
 BETA1 = 0.9  # of AdamW
 # Coefficients of each step's polynomial (Amsel et al. 2025, Polar Express, algorithm 1), fitted to singular values from
@@ -49,7 +49,7 @@ COEFFICIENTS = {
     3: ((7.559774, -20.838285, 14.716987), (3.167193, -2.282934, 0.455220), (2.244927, -1.618441, 0.413370)),
 }
 SAFETY, EPSILON = 1.02, 1e-7
-# Elements of the matrices multiplied in one call: more gain nothing on a CPU; a GPU needs few kernel launches.
+# Elements of the matrices multiplied in one call: a CPU gains nothing from more; a GPU needs few kernel launches.
 TOGETHER = {"cpu": 2**20, "cuda": 2**26}
 
 

@@ -74,8 +74,8 @@ class Speed:
 
     updates: int
     seconds: float
-    waited: float  # of these seconds, waiting for data
-    evaluating: float  # further seconds, of evaluation
+    waited: float  # the part of these seconds spent waiting for data
+    evaluating: float  # further seconds, spent on evaluation
     tokens: int
     flops: float  # operations of matrix products over all processes, extrapolated from one batch
     points: list[list[float]]  # updates done, and the mean training loss since the last point
