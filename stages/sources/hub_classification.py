@@ -37,7 +37,8 @@ def read_hub_task(settings: HubTaskSettings, key: str) -> TaskData:
     splits = {part: open_split(settings, name, key) for part, name in settings.parts.items()}
     known = splits["train"].classes.get(settings.label)
     classes, dropped = settings.classes, settings.drop
-    # The data set's own names, perhaps in another order, are meant by name; other names are given to its numbers.
+    # If the settings' class names are the data set's, in any order, labels are matched by name; otherwise they are new
+    # names for the data set's numbers.
     if known is not None and (classes is None or {*classes} <= {*known} <= {*classes, *dropped}):
         kept = classes or tuple(name for name in known if name not in dropped)
         settings = settings.model_copy(update={"classes": kept})

@@ -43,7 +43,7 @@ def main() -> None:
         if name is not None:
             set_padding(folder)  # pretraining sets it itself
             write_json(folder / FACTS, with_family(checkpoint_facts(folder), start.family))
-        weights = "" if start.seed is None else f"random weights, drawn from {start.seed}, and all else of "
+        weights = "" if start.seed is None else f"random weights, drawn with seed {start.seed}, and all else from "
         print(f"training starts from {weights}{origin}")
 
 
