@@ -3,11 +3,11 @@
 Measured: how often one of two equal methods is called better, by the number of seeds and their spread; how often the
 95% interval of a mean over seeds contains the method's mean over all seeds and examples, and, with one seed, the same
 for figures of a class with few examples and for perplexities of few documents; how often a model that has learned is
-flagged as one that has not, over a hundred tasks of both kinds, and how often a model that has not.
+flagged as one that has not, over a hundred tasks of both kinds, and how often one that has not is.
 
 Last result: at most 3.9% of two equal methods called better with 2, 3 or 5 seeds, none with one; intervals of means
 over seeds contain the truth in 94% of the trials or more, those from few examples in 93% or more, except for the area
-under the ROC curve (87%); flagged were none of 100 sound models and 25 of 25 that learned nothing (chance.json).
+under the ROC curve (87%); flagged: 0 of 100 sound models, and 25 of 25 that learned nothing (chance.json).
 
     python benchmarks/chance.py
 """
@@ -40,7 +40,7 @@ from retrace.statistics.scales import Figure
 
 ACCURACY, SPREADS, SEEDS = 0.82, (0.0, 0.01, 0.02, 0.03), (2, 3, 5)
 EXAMPLES, MANY = 872, 100_000
-ALIKE = 0.7  # of examples that all models are right about or none, so that answers are paired
+ALIKE = 0.7  # share of examples of the same difficulty for every model, so that answers are paired
 WHOLE = (0.0, 1.0)
 FEW = (2, 3, 5, 10, 50)  # positive texts of 500, or documents
 RECALL, SHIFT = 0.8, 1.5  # of the positive class; how far apart the classes' scores are, in standard deviations
@@ -84,7 +84,7 @@ def false_positives(trials: int) -> dict[str, dict[str, float]]:
 def coverage(trials: int) -> dict[str, dict[str, dict[str, float]]]:
     """Figure and examples → seeds → their standard deviation → the share of intervals that contain the truth.
 
-    For accuracy, and for a score of which an answer may get half, whose interval is the bootstrap's.
+    For accuracy, and for a score that gives some right answers half a point, whose interval is the bootstrap's.
     """
     weights = np.concatenate(list(resamples(EXAMPLES, 400, seed=0))) / EXAMPLES
     kinds: dict[str, tuple[int, np.ndarray | None]] = {

@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def ratio(found: dict[str, Any]) -> dict[str, float]:
-    """How many times as fast as the Trainer on the same examples; in questions per second, on those of `run_qa`."""
+    """How many times as fast as the Trainer on the same examples, and in questions per second on those of `run_qa`."""
     here, same = (found[name]["examples_a_second"]["median"] for name in ("retrace", "trainer"))
     ratios = {"times_as_fast": round(here / same, 2)}
     if "trainer, whole passages" in found:

@@ -58,7 +58,7 @@ class Cell:
 
     @property
     def head(self) -> Head:
-        """What is on top."""
+        """The head on the model's body."""
         return "classifier" if self.examples else "language_model"
 
 
@@ -125,7 +125,7 @@ def timed(cell: Cell, load: Load, device: Device, updates: int) -> tuple[float, 
     """The seconds and tokens of this many updates; the host reads each update's loss, so none is still running."""
     config = find_model(cell.model).config
     if config.pad_token_id is None:
-        config.pad_token_id = 0  # without which there is no classifier
+        config.pad_token_id = 0  # transformers' classifiers need one
     body = make_model(cell.head, config, 0, device.attention)
     read_method({}, cell.method).tune(body, cell.head)
     if device.bf16:

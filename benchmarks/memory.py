@@ -95,7 +95,7 @@ def compare(family: str, method: str, tensors: float, process: float) -> dict[st
 
 
 def compare_shared(family: str) -> dict[str, float]:
-    """The same for each of two processes that share a model whose every weight is tuned."""
+    """The same for each of two processes that share a model with all of its weights tuned."""
     command = [sys.executable, *TORCHRUN, "2", __file__, "--shared", family]
     environment = {**os.environ, "ACCELERATE_USE_CPU": "1", "ACCELERATE_USE_FSDP": "true", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)

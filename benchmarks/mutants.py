@@ -121,7 +121,7 @@ def safeguards(source: str) -> Iterator[Place]:
         found += [node.value] if isinstance(node, ast.keyword) and node.arg in ("frozen", "strict") else []
         found += [node] if isinstance(node, ast.Call) and ast.unparse(node.func) == "lru_cache" else []
         for part in found:
-            if isinstance(part, ast.expr):  # of a decorator the @ too
+            if isinstance(part, ast.expr):  # including the @ of a decorator
                 yield (part.lineno, max(0, part.col_offset - 1)), (part.end_lineno or 0, part.end_col_offset or 0)
 
 
