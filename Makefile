@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.DELETE_ON_ERROR: # else a Python without pip would stay, which `python -m venv` leaves where Debian lacks python3-venv
+.DELETE_ON_ERROR: # where Debian lacks python3-venv, `python -m venv` fails and leaves a Python without pip
 .PHONY: help setup repro demo test torture mutants bench hub-demo check lock format clean
 
 help: ## Show this list
@@ -86,7 +86,7 @@ $(BIN)/python:
 # The locks have the SHA-256 of every package but torch, whose build depends on the machine: a second call adds that.
 $(BIN)/.run: requirements.txt requirements.lock pyproject.toml | $(BIN)/python
 	sed -n '/^pip==/,/[^\\]$$/p' requirements.lock | $(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--require-hashes --no-deps -r /dev/stdin # first, as Python 3.11's takes half as long again for the others
+		--require-hashes --no-deps -r /dev/stdin # pip first: Python 3.11's takes half as long again for the others
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .

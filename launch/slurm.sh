@@ -26,7 +26,7 @@ if [ "${SLURM_NNODES:-1}" -gt 1 ]; then # a launcher on each node; they connect 
     echo "error: on several nodes one stage runs: name it, as in: launch/slurm.sh -s pretrain" >&2
     exit 2
   fi
-  processors=${SLURM_CPUS_PER_TASK:+--cpus-per-task=$SLURM_CPUS_PER_TASK} # of which srun would take one, since Slurm 22.05
+  processors=${SLURM_CPUS_PER_TASK:+--cpus-per-task=$SLURM_CPUS_PER_TASK} # else srun takes one, since Slurm 22.05
   RETRACE_RUN="srun $processors torchrun --nnodes=$SLURM_NNODES --nproc-per-node=${SLURM_GPUS_ON_NODE:-1}"
   RETRACE_RUN="$RETRACE_RUN --rdzv-backend=c10d --rdzv-endpoint=$(hostname):29500 --rdzv-id=$SLURM_JOB_ID"
   export RETRACE_RUN
