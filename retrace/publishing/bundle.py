@@ -64,10 +64,8 @@ def write_pretrained(pretrained: Path, address: Address, folder: Path) -> Loadin
     if address.base:
         raise InputError("--base: not allowed with the pretrained model, which is whole without it")
     shutil.copytree(pretrained, folder, dirs_exist_ok=True, ignore=UNSENT)
-    _name_inputs(folder, pretrained)
     use = _use("language_model", pretrained)
-    if use == "causal":
-        _leave_open(folder)
+    _adapt_tokenizer(folder, pretrained, use)
     return LoadingCode("transformers", use, _whole_lines(use, address))
 
 
@@ -88,9 +86,7 @@ def write_tuned(tuning: Tuning, tuned: Path, pretrained: Path, address: Address,
         lines = _write_adapter(tuning, cast(PreTrainedModel, model), pretrained, address, folder)
     else:
         lines = _write_own(tuning, tuned, pretrained, address, folder)
-    _name_inputs(folder, pretrained)
-    if tuning.head != "language_model":
-        _write_format(folder)
+    _adapt_tokenizer(folder, pretrained, use)
     return LoadingCode(library, use, lines)
 
 
@@ -167,6 +163,12 @@ def _save_whole(model: PreTrainedModel, folder: Path) -> None:
     model.save_pretrained(folder, save_original_format=False)
 
 
+def _adapt_tokenizer(folder: Path, pretrained: Path, use: str) -> None:
+    """Have the published tokenizer give the model what it was given in training."""
+    _name_inputs(folder, pretrained)
+    (_leave_open if use == "causal" else _write_format)(folder)
+
+
 def _name_inputs(folder: Path, pretrained: Path) -> None:
     """Have the published tokenizer give segments if the model takes them.
 
@@ -179,9 +181,9 @@ def _name_inputs(folder: Path, pretrained: Path) -> None:
 
 
 def _leave_open(folder: Path) -> None:
-    """Rewrite the tokenizer so that no token ends a text: after one, a causal model would begin another text.
+    """Rewrite the tokenizer so that no token ends a text, after which a causal model would begin another one.
 
-    Nor does a token stand between two texts: `load_tokenizer` gives such a tokenizer BERT's format, as for tuning here.
+    It puts no token between two texts either, so `load_tokenizer` gives it BERT's format if the model is tuned here.
     """
     tokenizer = load_tokenizer(folder)
     if tokenizer.num_special_tokens_to_add(False) > 1:
