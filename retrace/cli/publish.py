@@ -78,8 +78,8 @@ def publish(
             raise InputError(refusals[0])
         require_token()
     folder = PREPARED / (cell.path if cell else PRETRAINED.name)
-    with lock("publish"):  # also while it is sent, as another may be prepared in the same folder
-        with guarded("publish-model", [weights], {}), atomic_folder(folder) as aside:
+    with lock("publish", PREPARED):  # also while it is sent, as another may be prepared in the same folder
+        with guarded("publish", [weights], {}), atomic_folder(folder) as aside:
             if cell and tuning:
                 published = write_tuned(tuning, weights, trained.base, address, aside)
                 if tuning.question_match:

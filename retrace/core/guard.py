@@ -151,9 +151,9 @@ def _require_undamaged(inputs: Digests) -> None:
             raise InputError(f"{wrong}: damaged: its SHA-256 differs from that in {sums}; {again}")
 
 
-def lock(name: str) -> TextIO:
+def lock(name: str, folder: Path = LOCKS) -> TextIO:
     """Hold the lock called `name` until it is closed; raise InputError naming the holder if there is one."""
-    path = LOCKS / f"{name}.lock"
+    path = folder / f"{name}.lock"
     while (held := take(path)) is None:
         other = holder(path)
         if other is not None:  # else `holder` had it for a moment

@@ -12,6 +12,7 @@ from huggingface_hub import ModelCard
 from retrace.cli import publish
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
+from retrace.core.guard import running
 from retrace.evaluation.records import SeedDetails, TaskDetails
 from retrace.hub.pins import Pin
 from retrace.publishing.bundle import Address
@@ -109,6 +110,7 @@ def test_no_other_model_is_prepared_before_this_one_is_sent(here: Path, monkeypa
     def upload(folder: Path, *_: object) -> tuple[Pin, bool]:
         sent.append(refused("publish", "org/other"))
         sent.append((folder / "README.md").read_text())
+        assert running() == [], "what is being sent is no run that `retrace stop` could ask to save its state"
         return Pin("org/name", "b" * 40), True
 
     monkeypatch.setattr(publish, "upload", upload)
