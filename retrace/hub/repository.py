@@ -89,7 +89,8 @@ def hub_token() -> str | Literal[False]:
 
 @cache
 def _set_client() -> None:
-    constants.HF_HUB_DISABLE_XET = True  # its transfers, which hf_xet makes, have neither our retries nor known errors
+    # Xet's transfers bypass RetryingClient, and `_message` does not know their errors.
+    constants.HF_HUB_DISABLE_XET = True
     hooks = get_session().event_hooks  # they enforce HF_HUB_OFFLINE
     set_client_factory(lambda: RetryingClient(event_hooks=hooks, follow_redirects=True))
     logging.set_verbosity_error()  # no warnings about retries

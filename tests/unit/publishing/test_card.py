@@ -146,7 +146,7 @@ def test_the_limits_say_what_the_figures_do_not() -> None:
     own = ["Retrace has to be installed to load it: transformers alone cannot."]
     assert _limits(replace(PUBLISHED, library="retrace"))[1:] == own
     graded = SimpleNamespace(max_length=128, epochs=1, checkpoint="last", question_match=True)
-    assert _limits(task_settings=graded)[-1].endswith("with the words' shares in word_shares.json.")
+    assert "from the shares of words in word_shares.json; " in _limits(task_settings=graded)[-1]
 
 
 def test_flags_stand_before_everything_else() -> None:
