@@ -68,7 +68,7 @@ def write_running_text(folder: Path, settings: HubText) -> None:
 def sentences_of(split: Table, settings: HubSentences) -> list[Example]:
     """The sentences of a split; white space within them is read as spaces.
 
-    Raises InputError if 0 is the positive class, or naming the row if a label is not 0 or 1 or a sentence is empty.
+    Raises InputError if 0 is the positive class; or if a label is not 0 or 1 or a sentence is empty, naming the row.
     """
     names = ", ".join(split.classes.get(settings.label, SENTIMENTS))
     if names.lower().startswith("pos"):
