@@ -1,4 +1,5 @@
 import os
+import re
 import shutil
 import signal
 import socket
@@ -187,6 +188,11 @@ def test_code_that_is_edited_while_a_stage_runs_fails_it(tmp_path: Path) -> None
     edit = "from pathlib import Path\nwith guarded('x', [], {}): Path(__file__).write_text('edited')"
     done = _run_stage(tmp_path, "long", f"from retrace.core.guard import guarded\n{edit}")
     assert "InputError: stages/long.py changed while x ran; run it again" in done.stderr
+
+
+def test_what_the_guard_takes_for_code_is_what_dvc_takes_for_code() -> None:
+    listed = re.findall(r"^!/retrace/\*\*/\*(\.\w+)$", (ROOT / ".dvcignore").read_text(), re.MULTILINE)
+    assert tuple(listed) == guard.KINDS
 
 
 @pytest.mark.parametrize(("name", "counts"), [("sample/words.json", True), ("report/page.css", False)])
