@@ -1,6 +1,8 @@
 """What integration tests share: a toy project in which the whole pipeline has run."""
 
 import os
+import shutil
+from pathlib import Path
 
 import pytest
 from filelock import FileLock
@@ -34,9 +36,16 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return Project(folder)
 
 
-@pytest.fixture
-def ready(project: Project) -> Project:
-    """A project whose next stage is pretraining."""
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """What `ready` copies; to be read only."""
+    project = copy_project(tmp_path_factory.mktemp("prepared") / "project")
     for stage in ("sources.sample", "sources.model", "tokenize"):
         project.stage(stage)
     return project
+
+
+@pytest.fixture
+def ready(prepared: Project, tmp_path: Path) -> Project:
+    """A project whose next stage is pretraining."""
+    return Project(shutil.copytree(prepared.folder, tmp_path / "project", symlinks=True))

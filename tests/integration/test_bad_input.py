@@ -153,17 +153,15 @@ def test_a_full_disk_leaves_nothing(project: Project) -> None:
         project.stage(module)
 
 
-def test_short_memory_is_one_line_whose_advice_helps(project: Project) -> None:
-    project.set_all({"pretrain.batch_size": 256, "pretrain.max_tokens": 1, "model.intermediate_size": 4096})
-    for stage in ("sources.sample", "sources.model", "tokenize"):
-        project.stage(stage)
+def test_short_memory_is_one_line_whose_advice_helps(ready: Project) -> None:
+    ready.set_all({"pretrain.batch_size": 256, "pretrain.max_tokens": 1, "model.intermediate_size": 4096})
     limited = (sys.executable, "-c", SHORT_OF_MEMORY.format(room=500 * 2**20))
-    done = project.run(*limited, code=2)
+    done = ready.run(*limited, code=2)
     assert re.fullmatch(
         r"error: pretrain: out of memory; .* could not be allocated; planned are .*; to use less, set "
         r"RETRACE_MICRO_BATCH=N, .*_CHECKPOINTING=true\n",
         done.stderr,
     )
-    assert not (project.folder / "models/pretrained").exists()
-    project.with_variables(RETRACE_MICRO_BATCH="4").run(*limited)
-    assert (project.folder / "models/pretrained").is_dir()
+    assert not (ready.folder / "models/pretrained").exists()
+    ready.with_variables(RETRACE_MICRO_BATCH="4").run(*limited)
+    assert (ready.folder / "models/pretrained").is_dir()
