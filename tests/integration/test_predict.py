@@ -4,6 +4,7 @@ import io
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 from scipy.special import softmax
 
+from retrace.cli import predict as command
 from retrace.core.paths import questions_path
 from retrace.datasets.examples import read_examples
 from retrace.datasets.squad import read_questions
@@ -45,9 +47,14 @@ def test_a_text_on_the_command_line_is_no_json(finished: Project, monkeypatch: p
 
 
 def test_lines_are_json_whatever_the_terminals_encoding(finished: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
-    done = finished.run(sys.executable, "-m", "retrace.cli.main", "predict", "sst2", "a café \N{GRINNING FACE}")
-    assert json.loads(done.stdout)["text"] == "a café \N{GRINNING FACE}"
+    """In this process: the warm server's standard output has had its encoding since the server was started."""
+    monkeypatch.chdir(finished.folder)
+    text = "a café \N{GRINNING FACE}"
+    with io.TextIOWrapper(io.BytesIO(), "latin-1") as out:
+        with redirect_stdout(out):
+            command.predict("sst2", [text])
+        out.seek(0)
+        assert json.loads(out.read())["text"] == text
 
 
 def test_answers_are_those_of_the_stage_and_stand_where_they_say(finished: Project) -> None:
