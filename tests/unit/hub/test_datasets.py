@@ -88,3 +88,13 @@ def test_a_class_that_is_left_out_is_none_of_the_classes(kept: Path) -> None:
     assert (data.classes, data.dropped) == (("low", "high"), 3)
     labels = {part: [(example.text, example.label) for example in found] for part, found in data.parts.items()}
     assert labels == {"train": [("a", 0), ("c", 0), ("d", 1)], "dev": [("x", 1)]}
+
+
+def test_a_column_that_is_not_there_and_a_split_without_labels_are_named() -> None:
+    for column, said in (
+        ("review", r"small train: row 1: no column 'review'; the columns are: word, label; the column is set by hub\."),
+        ("word", r"small test: row 1: label '-1' is not allowed; expected one of low, high$"),
+    ):
+        settings = HubTaskSettings(**SOURCE.model_dump(), dev="test", text=column)
+        with pytest.raises(InputError, match=said):
+            read_hub_task(settings, "hub.classification.own")
