@@ -108,17 +108,17 @@ def warm_dvc(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("warm_dvc")
 def test_cells_take_a_gpu_each_and_dvc_lock_is_as_of_a_serial_run(tmp_path: Path, monkeypatch) -> None:
-    project = on_gpus(tmp_path, monkeypatch, "side by side", cells=12, seconds=8, gpus=8)
+    project = on_gpus(tmp_path, monkeypatch, "side by side", cells=6, seconds=5, gpus=4)
     done = retrace("spread")
     assert done.code == 0, done
-    assert done.out.startswith("stages to run: 13, 8 at once; output in .retrace/spread\n")
-    assert len(times()) == 12
+    assert done.out.startswith("stages to run: 7, 4 at once; output in .retrace/spread\n")
+    assert len(times()) == 6
     of_gpu = {gpu: sorted(each[1:] for each in times() if each[0] == gpu) for gpu, *_ in times()}
-    assert of_gpu.keys() == {f"GPU-{number}" for number in range(8)}
+    assert of_gpu.keys() == {f"GPU-{number}" for number in range(4)}
     assert all(one[1] <= two[0] for each in of_gpu.values() for one, two in pairwise(each))
     assert max(map(len, of_gpu.values())) == 2  # two rounds
 
-    serial = pipeline(tmp_path / "serial", LEASES.replace("SECONDS", "0"), 12)
+    serial = pipeline(tmp_path / "serial", LEASES.replace("SECONDS", "0"), 6)
     monkeypatch.setenv("RETRACE_SHARE_GPUS", "true")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     serial.run("dvc", "repro")
