@@ -4,7 +4,6 @@ import json
 import math
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import warm
 from tests.sharded import CASES, held, run, stepped
 from tests.tiny import one_of, tiny_device
 from tests.toy import ROOT
 
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+TORCHRUN = [*warm.COMMAND, "-m", "torch.distributed.run", "--standalone", "--no-python", "--nproc_per_node", "2"]
 
 
 @given(st.integers(0, 30), st.integers(1, 7), st.none() | st.integers(1, 3))
@@ -46,7 +46,7 @@ def test_every_process_gets_the_same_number_of_parts_of_a_batch(count: int, proc
 def _found(folder: Path, **variables: str) -> dict[str, Any]:
     """What two processes with these variables wrote down."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "1", **variables}
-    command = [*TORCHRUN, "-m", "tests.sharded", str(folder / "found.json")]
+    command = [*TORCHRUN, *warm.COMMAND, "-m", "tests.sharded", str(folder / "found.json")]
     subprocess.run(command, env=environment, cwd=ROOT, timeout=280, check=True)
     return json.loads((folder / "found.json").read_text())
 
