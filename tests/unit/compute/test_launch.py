@@ -12,7 +12,7 @@ import pytest
 import torch.distributed.run
 from accelerate.commands.launch import launch_command, launch_command_parser
 
-from tests.toy import ROOT
+from tests.toy import ROOT, Project
 
 
 @pytest.mark.parametrize("name", ["gpus", "fsdp"])
@@ -79,20 +79,9 @@ def test_restarted_processes_find_each_other(tmp_path: Path) -> None:
 
 
 def test_a_launch_file_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "retrace.compute.launch",
-        "--config_file",
-        "launch/gpsu.yaml",
-        "-m",
-        "stages.pretrain",
-    ]
-    done = subprocess.run(
-        command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
-    )
-    said = "error: launch/gpsu.yaml: no such file; RETRACE_LAUNCH names one of launch/, such as gpus\n"
-    assert (done.returncode, done.stderr) == (2, said)
+    here = Project(tmp_path, {**os.environ, "PYTHONPATH": str(ROOT)})
+    done = here.stage("retrace.compute.launch", "--config_file", "launch/gpsu.yaml", "-m", "stages.pretrain", code=2)
+    assert done.stderr == "error: launch/gpsu.yaml: no such file; RETRACE_LAUNCH names one of launch/, such as gpus\n"
 
 
 @pytest.mark.parametrize(("variables", "options"), [({"SLURM_CPUS_PER_TASK": "24"}, ["--cpus-per-task=24"]), ({}, [])])
