@@ -43,7 +43,7 @@ from retrace.tokens.settings import TokenizeParams
 
 LOCK = Path(".dvc/tmp/rwlock")  # JSON: which paths each running DVC process reads or writes
 WRITTEN = 1.0  # seconds after which DVC has finished writing it
-ROOM_OF_PAIR = 5  # tokens of an input of two texts: three special ones, one of each text
+ROOM_OF_PAIR = 5  # the fewest tokens of an input of two texts: three special ones and one of each text
 STAGES: Mapping[str, type[Params]] = {
     "sample": SampleParams,
     "tokenize": TokenizeParams,
@@ -72,7 +72,7 @@ def check(
 ) -> None:
     """Check every setting and every key as the stages would, and report the first mistake.
 
-    A lock file that keeps DVC from starting, as it is damaged or names a process that is not DVC, is removed first.
+    DVC cannot start if its lock file is damaged or names a process that is not DVC; such a file is removed first.
     """
     require_checkout(PARAMS, DATA_PARAMS)
     if fault := lock_fault():
@@ -108,8 +108,8 @@ def require_ready() -> None:
 def check_ready() -> dict[str, Any]:
     """The settings here; raises InputError as `check_project` does, or if a further task lacks its files.
 
-    DVC would run other stages first, or only say that a dependency is missing. A folder that `dvc add` tracks may be
-    in the remote.
+    DVC would run other stages first, or only say that a dependency is missing. A folder that `dvc add` tracks is
+    not checked, as its files may still be in the remote.
     """
     settings = check_project()
     for params_class in (ClassificationParams, QuestionAnsweringParams):
@@ -125,7 +125,7 @@ def check_ready() -> dict[str, Any]:
 def lock_fault() -> str | None:
     """Why DVC would not start here, in one line; None if it would.
 
-    A killed DVC may leave this record half-written, or naming its process ID, which another program may get later.
+    A killed DVC may leave this record half-written, or with its process ID, which another program may get later.
     """
     for pause in (WRITTEN, 0):
         try:
@@ -158,7 +158,7 @@ def cache_folder() -> Path:
 
 
 def dvc_config() -> Any:
-    """DVC's configuration; raises InputError if a file of it is malformed."""
+    """DVC's configuration; raises InputError if one of its files is malformed."""
     from dvc.config import Config, ConfigError  # here, as it takes half a second to import
 
     try:
@@ -170,7 +170,7 @@ def dvc_config() -> Any:
 
 
 def mend_cache() -> None:
-    """Remove damaged files from DVC's cache, which DVC would not notice; `dvc repro` makes them again."""
+    """Remove damaged files from DVC's cache, as DVC does not notice damage; `dvc repro` makes them again."""
     files = sorted(path for path in cache_folder().glob("??/*") if CACHED.fullmatch(path.name))  # others are temporary
     damaged = [path for path in files if file_digest(path, "md5") != path.parent.name + path.name.removesuffix(".dir")]
     for path in damaged:

@@ -2,7 +2,7 @@
 
 COMMANDS names the file of each command, which is imported only when the command is called. The function of that name is
 the command, its docstring the help, and its parameters the arguments and options as typer reads them. A file without
-such a function has functions by name in SUBCOMMANDS, and its own docstring is the help. A file's CONTEXT, if any, is
+such a function has its subcommands in SUBCOMMANDS, and its own docstring is the help. A file's CONTEXT, if any, is
 typer's context settings.
 """
 
@@ -27,7 +27,7 @@ COMMANDS = {
     "predict": ("predict", "ask fine-tuned models about a text or a question"),
     "preset": ("settings", "write the settings of a preset, such as real, into params.yaml"),
     "publish": ("publish", "send a model to the Hugging Face Hub"),
-    "records": ("study", "print what fixed budgets reached, run by run"),
+    "records": ("study", "print what was reached with fixed budgets, run by run"),
     "repro": ("repro", "run the pipeline, pulling from and pushing to a remote"),
     "review": ("review", "show what a change does to the results"),
     "score": ("score", "score a file of predictions"),
@@ -38,7 +38,7 @@ COMMANDS = {
 }
 WIDTH = 10_000  # of tables, so that no line is wrapped
 SHOWN = 5  # items of a list
-EXPECTED = {"float_parsing": "a number", "int_parsing": "a whole number"}  # by pydantic's name of what is wrong
+EXPECTED = {"float_parsing": "a number", "int_parsing": "a whole number"}  # by the type of pydantic's error
 
 
 class Commands(TyperGroup):
@@ -102,7 +102,7 @@ def _main() -> None:
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "retrace"
-        if hasattr(error.__cause__, "errors"):  # pydantic's, by which typer reads arguments
+        if hasattr(error.__cause__, "errors"):  # pydantic's, which typer uses to read arguments
             error.message = _wrong_value(error.__cause__)
         raise InputError(f"{command}: {error.format_message().removesuffix('.')} (see {command} --help)") from None
     if code:
@@ -112,7 +112,7 @@ def _main() -> None:
 def _wrong_value(error: Any) -> str:
     """What pydantic finds wrong with a value, in our words."""
     found = error.errors()[0]
-    if found["type"] == "value_error":  # of our own check, or that of a choice, which names the value
+    if found["type"] == "value_error":  # raised by our own check or for a choice; it names the value
         return str(found["ctx"]["error"])
     expected = EXPECTED.get(found["type"], found["msg"].removeprefix("Input should be "))
     return f"{found['input']!r} is not allowed; expected {expected}"

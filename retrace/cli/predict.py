@@ -98,7 +98,7 @@ def chosen_cell(grid: Grid, task: str, method: str | None, seed: int | None) -> 
 
 
 def _asked(passage: Path | None, questions: Sequence[str]) -> list[Row]:
-    """A row for each --question; none without any."""
+    """A row for each --question, if there are any."""
     context = read_text(passage) if passage else ""
     rows = [{"passage": context, "question": question} for question in questions]
     for number, row in enumerate(rows, start=1):
@@ -107,7 +107,7 @@ def _asked(passage: Path | None, questions: Sequence[str]) -> list[Row]:
 
 
 def _rows(keys: Sequence[str], texts: Sequence[str] | None) -> Iterator[Row]:
-    """A row with these keys for each text or, without any, for each line of standard input that is not empty."""
+    """A row with these keys for each text or, if there are none, for each line of standard input that is not empty."""
     if not texts and sys.stdin is None:
         raise InputError("standard input is closed")
     try:

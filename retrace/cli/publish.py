@@ -78,7 +78,7 @@ def publish(
             raise InputError(refusals[0])
         require_token()
     folder = PREPARED / (cell.path if cell else PRETRAINED.name)
-    with lock("publish", PREPARED):  # also while it is sent, as another may be prepared in the same folder
+    with lock("publish", PREPARED):  # held until it is sent, as another would be prepared in the same folder
         with guarded("publish", [weights], {}), atomic_folder(folder) as aside:
             if cell and tuning:
                 published = write_tuned(tuning, weights, trained.base, address, aside)
@@ -134,7 +134,7 @@ def _doubts(trained: Trained) -> dict[str, str]:
 
 
 def _stale_stages(trained: Trained) -> list[str]:
-    """The stages that the model and its card's figures come from whose inputs or outputs differ from dvc.lock.
+    """The stages behind the model and its card's figures whose inputs or outputs differ from dvc.lock.
 
     Raises InputError if DVC has no such stage.
     """
@@ -142,7 +142,7 @@ def _stale_stages(trained: Trained) -> list[str]:
     from dvc.repo import Repo
 
     last = ["perplexity-eval"] if pretrains(trained.params) else []
-    last += [] if trained.details is None else ["evaluate"]  # of all cells, as the card's verdict is
+    last += [] if trained.details is None else ["evaluate"]  # with all cells, which the card's verdict depends on
     try:
         with Repo() as repo:
             return sorted(repo.status(targets=last, with_deps=True))

@@ -70,7 +70,7 @@ def _said(error: Exception) -> str:
 
 
 class Sender:
-    """Pushes the results of stages to the default remote while they run, in a thread, and at the end what is left.
+    """Pushes the results of stages to the default remote, in a thread while stages run, and at the end what is left.
 
     A transfer that fails is reported in one line and retried. Raises InputError if there is no remote, and typer.Exit
     with 1 if the results could not be sent in the end.
@@ -101,7 +101,7 @@ class Sender:
             raise typer.Exit(1)
 
     def _watch(self) -> None:
-        """Push new results until the end; of several failures in a row the first is reported."""
+        """Push new results until the end, reporting only the first of several failures in a row."""
         is_sent = True
         while not self._ended.wait(PAUSE if is_sent else AGAIN):
             is_sent = self._try(f"tried again every {AGAIN:.0f} seconds", is_silent=not is_sent)

@@ -64,9 +64,9 @@ def stop() -> None:
 def ask(holder: Holder) -> str:
     """Ask a run to stop; returns what was done, in words.
 
-    The process ID alone proves nothing: other machines and containers may share the folder, and their IDs may be those
-    of strangers here. Only a process that has the lock's file open is the run. If its launcher would restart it
-    (--max_restarts), the launcher is asked, which passes the signal on.
+    The process ID alone proves nothing: other machines and containers may share the folder, and their IDs may
+    belong to unrelated processes here. Only a process that has the lock's file open is the run. If its launcher would
+    restart it (--max_restarts), the launcher is asked, which passes the signal on.
     """
     number, host = holder.process, holder.host or "another machine"
     try:

@@ -16,14 +16,14 @@ def review(
 ) -> None:
     """Print, as Markdown, what the working tree does to the results of REV: the verdict, what counts, and why.
 
-    REV is by default where the branch left the default branch of origin (or main, master); on that branch itself it is
-    the last commit.
+    By default, REV is the commit where the branch left the default branch of origin (or main, master); on that branch
+    itself, it is the last commit.
 
-    A difference counts if its 95% interval excludes 0. The interval is that of the models' answers to the same
-    examples, paired by seed, if DVC has both revisions' predictions; else that of the spread over seeds. One seed says
-    nothing about others, so its difference must also exceed review.tolerance of params.yaml; without predictions and
-    seeds, that alone decides. Figures, flags, settings, time and memory are read from DVC, so commit or run dvc repro
-    first.
+    A difference counts if its 95% interval excludes 0. If DVC has both revisions' predictions, the interval is
+    computed from the models' answers to the same examples, paired by seed; else from the spread over seeds. One seed
+    says nothing about others, so with one seed the difference must also exceed review.tolerance of params.yaml; with
+    neither predictions nor several seeds, the tolerance alone decides. Figures, flags, settings, time and memory are
+    read from DVC, so commit or run dvc repro first.
 
     Exit code 1 if a figure that models are judged by got worse beyond the noise and by more than the tolerance.
     """

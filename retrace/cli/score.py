@@ -36,7 +36,7 @@ ALWAYS = 1.0  # the threshold at which every answer counts, as in the official s
 WHOLE = re.compile(r"\+?(?P<number>-?[0-9]+)(\.0*)?")
 
 Predictions = typer.Argument(metavar="PREDICTIONS.json", help='{"question id": "answer"}, "" for no answer')
-Probabilities = typer.Option(metavar="FILE.json", help='{"question id": how likely it has no answer}')
+Probabilities = typer.Option(metavar="FILE.json", help='{"question id": how likely it is to have no answer}')
 Missing = typer.Option("--allow-missing", help="leave out questions without a prediction; else they are an error")
 Intervals = Annotated[bool, typer.Option("--intervals", help="also 95% intervals, from 10,000 resamples")]
 
@@ -45,7 +45,7 @@ def squad(
     dataset: Annotated[Path, typer.Argument(metavar="DATASET.json", help="SQuAD json, version 1.1 or 2.0")],
     predictions: Annotated[Path, Predictions],
     na_prob: Annotated[Path | None, Probabilities] = None,
-    na_prob_thresh: Annotated[float, typer.Option(metavar="X", help="above it there is no answer")] = ALWAYS,
+    na_prob_thresh: Annotated[float, typer.Option(metavar="X", help="above it the model abstains")] = ALWAYS,
     every: Annotated[bool, typer.Option("--all", help="the other metrics too, such as ROUGE")] = False,
     allow_missing: Annotated[bool, Missing] = False,
     intervals: Intervals = False,
@@ -81,14 +81,14 @@ def squad(
 
 def classification(
     gold: Annotated[Path, typer.Argument(metavar="GOLD", help="tsv, csv, jsonl or parquet with the right classes")],
-    predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", help="the same with predicted ones")],
+    predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", help="the same with the predicted classes")],
     label: Annotated[str, typer.Option(metavar="COLUMN", help="of GOLD")] = "label",
     prediction: Annotated[str, typer.Option(metavar="COLUMN", help="of PREDICTIONS")] = "label",
     intervals: Intervals = False,
 ) -> None:
     """Score classes, row by row, with scikit-learn; columns named like the classes hold their probabilities.
 
-    Of two classes, precision, recall and f1 are those of the second: the larger number, or the last in alphabetical
+    With two classes, precision, recall and f1 are those of the second: the larger number, or the last in alphabetical
     order, capital letters before small ones.
     """
     right, given = read_rows(gold), read_rows(predictions)
@@ -144,9 +144,10 @@ def class_name(text: str) -> str:
 def probabilities_of(rows: Rows, classes: Sequence[str], prediction: str) -> tuple[list[str], np.ndarray]:
     """The classes and their probabilities, (N, C), from the columns named like the classes, unchanged.
 
-    Further columns of numbers count as classes that the model knows but that do not occur, if the rows sum to 1 with
-    them, and less closely without them; the column `prediction` never does. Raises InputError naming the first row with
-    a value that is not a number of 0 or more, or whose values do not sum to 1; or if two columns have the same name.
+    Further columns of numbers are taken as classes that the model knows but that do not occur, if the rows sum to 1
+    with them and are further from 1 without them; the column `prediction` is never one of them. Raises InputError
+    naming the first row with a value that is not a number of 0 or more, or whose values do not sum to 1; or if two
+    columns have the same name.
     """
     cells = pd.DataFrame([cells for _, cells in rows]).rename(columns=class_name)
     if len(twice := cells.columns[cells.columns.duplicated()]):

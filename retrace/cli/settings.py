@@ -133,8 +133,8 @@ def preset(presets: Annotated[list[str], Presets], hours: Annotated[str | None, 
 def write_presets(presets: Sequence[str | Path], folder: Path = Path(), hours: str | None = None) -> dict[Path, int]:
     """Write presets, after that of the sample, into params.yaml and data/params.yaml of a folder.
 
-    Returns how many values changed, by file, without files of which none did.
-    Raises InputError if a preset has an unknown key or a value that `retrace check` refuses, or none for the hours.
+    Returns the number of values that changed, by file; unchanged files are left out.
+    Raises InputError if a preset has an unknown key, a value that `retrace check` refuses, or nothing for the hours.
     """
     yaml = YAML()
     yaml.default_flow_style = False  # as `dvc exp run -S` writes the file
@@ -182,7 +182,7 @@ def _merge_presets(files: Mapping[Path, Any], yaml: YAML, found: Sequence[Path],
 
 
 def _listed_tasks(params: Mapping[str, Any]) -> set[str]:
-    """The tasks of the matrix; those that are none of sst2 and squad have a section only while they are listed."""
+    """The tasks of the matrix; those other than sst2 and squad have a section only while they are listed."""
     matrix = params.get("finetune")
     lists = [matrix.get(name) for name in ("tasks", "questions")] if isinstance(matrix, Mapping) else []
     return {str(name) for listed in lists if isinstance(listed, list) for name in listed}
@@ -201,8 +201,8 @@ def _find(name: str | Path, folder: Path) -> Path:
 def _merge(into: MutableMapping[str, Any], values: Mapping[str, Any], above: str = "", replace: bool = False) -> None:
     """Set the values; equal ones keep their form and comments, and defaults are not added.
 
-    With `replace`, keys that have no value are removed. What changes is copied first, as an alias (*name) of it, which
-    is the same object here, would change too.
+    With `replace`, keys that have no value are removed. A section is copied before it is changed, since an alias
+    (*name) of it is the same object here and would change too.
     """
     if replace:
         for gone in [name for name in into if name not in values]:

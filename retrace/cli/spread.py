@@ -47,7 +47,7 @@ def spread(
 ) -> None:
     """Check the settings, then do what `dvc repro` does, but with fine-tuning runs side by side, each on its own GPU.
 
-    Their output is in .retrace/spread. One that fails is retried once, from its last saved state.
+    Their output is in .retrace/spread. A run that fails is retried once, from its last saved state.
     """
     require_checkout()
     require_ready()
@@ -74,8 +74,8 @@ def spread(
 def read_plan() -> tuple[list[str], list[str], list[str]]:
     """The stages of dvc.yaml in the order of `dvc repro`; those of any dvc.yaml that cells depend on; and the cells.
 
-    Cells are the stages of a matrix, and those that neither depend on one nor are its dependencies. Raises InputError
-    if DVC cannot read the pipeline.
+    Cells are the stages of a matrix, and stages that neither depend on these nor are their dependencies. Raises
+    InputError if DVC cannot read the pipeline.
     """
     try:
         repo = Repo()

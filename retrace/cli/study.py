@@ -37,7 +37,7 @@ OPTIONAL = (
 LIVE = "live"  # plots that are drawn during training
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="a folder of studies/")]
-FromSeed = typer.Option(min=0, max=LARGEST_SEED, help="for pretraining and all else, in a workspace of its own")
+FromSeed = typer.Option(min=0, max=LARGEST_SEED, help="seed of pretraining and all else; uses a workspace of its own")
 
 
 def list_studies() -> None:
@@ -74,13 +74,13 @@ def run(
 ) -> None:
     """Run a study, as published or small, and compare its figures; it runs in a workspace, so params.yaml is kept.
 
-    With a seed, pretraining and fine-tuning use that one only, and the reports stay in the workspace. A run that is not
-    small first prints the memory and disk that it needs, and stops if there is clearly too little.
+    With a seed, pretraining and fine-tuning use only that seed, and the reports stay in the workspace. A run that is
+    not small first prints the memory and disk that it needs, and stops if there is clearly too little.
     """
     from retrace.study.records import ORIGIN, RunOrigin  # here, as it takes seconds to import
 
     study = _folder(name)
-    build_file(PublishedStudy, study / PUBLISHED)  # what is wrong with it is said now, and not after the training
+    build_file(PublishedStudy, study / PUBLISHED)  # so that a mistake in it is reported now and not after the training
     project, folder = study.parents[1], workspace(study, small, seed)
     lock = take(folder.with_name(f"{folder.name}.lock"))
     if lock is None:
@@ -88,7 +88,7 @@ def run(
     with lock:
         origin = _origin(project)
         fill_workspace(study, folder, small, seed)
-        (folder / ORIGIN).unlink(missing_ok=True)  # from now on, results may be of another commit than the former run's
+        (folder / ORIGIN).unlink(missing_ok=True)  # from now on, results may be of another commit than the last run's
         code = 0 if small else subprocess.run([*RETRACE, "needs"], cwd=folder, check=False).returncode
         if code := code or run_dvc([*DVC, f"{STAGES}:compare"], folder):
             raise typer.Exit(code)
@@ -198,7 +198,7 @@ def fill_workspace(study: Path, folder: Path, small: bool, seed: int | None = No
 
 
 def _link_own(own: Path, link: Path) -> None:
-    """Link to the user's data; in a checkout that was moved or copied, the link is to the former place."""
+    """Link to the user's data, also where a link leads elsewhere, as in a checkout that was moved or copied."""
     if link.is_symlink() and link.readlink() != own:
         link.unlink()
     if own.is_dir() and not link.is_symlink():
@@ -232,7 +232,7 @@ def _write_stages(project: Path, study: Path, folder: Path) -> None:
 def _comparing(own: Path, stages: Path) -> str:
     """The file of the stage that compares figures, for a study with a pipeline of its own.
 
-    Raises InputError if that is not YAML.
+    Raises InputError if that pipeline is not YAML.
     """
     yaml, written = YAML(), io.StringIO()
     read = build(dict[str, dict[str, Any]], {"stages": {}} | read_yaml(own), "stages", own)

@@ -1,4 +1,4 @@
-"""Run commands side by side, retrying each that fails, until all have ended or a signal asks to stop.
+"""Run commands side by side, retrying those that fail, until all have ended or a signal asks to stop.
 
 They run as processes on this machine or as Slurm jobs.
 """
@@ -22,7 +22,7 @@ from retrace.core.guard import PAUSE
 LOGS = Path(".retrace/spread")
 JOBS = LOGS / "jobs"
 HOURS = 4  # time limit of a job, which is then requeued; SBATCH_TIMELIMIT sets another
-NOTICE = 180  # seconds before the time limit, in which the state is saved
+NOTICE = 180  # how long before the time limit a job is told to save its state, in seconds
 REQUEUED = 1000  # the most times that a job is requeued
 IGNORING = ("sh", "-c", "trap '' USR1 USR2; exec \"$@\"", "sh")  # Slurm signals all processes of a job
 TRIES = 2  # a cell that was killed resumes from its checkpoint
