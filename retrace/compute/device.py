@@ -33,7 +33,7 @@ from retrace.core.settings import LARGEST_SEED, Precision, read_params
 
 Batch = TypeVar("Batch", bound="Examples")
 
-TIMEOUT = timedelta(seconds=45)  # of waiting for another process in an update
+TIMEOUT = timedelta(seconds=45)  # while waiting for another process in an update
 GONE = ("closed by peer", "reset by peer", "imed out")  # in gloo's messages about a process that ended or hangs
 
 CPU_OUT_OF_MEMORY = "DefaultCPUAllocator: can't allocate memory"  # in the RuntimeError that torch raises
@@ -160,15 +160,15 @@ class Device:
 def open_device(seed: int, precision: Precision = "auto", lease: bool = True) -> Device:
     """Join the process group; set threads, seeds and deterministic kernels.
 
-    With `lease`, where there are GPUs, it waits for one that no other process has. Raises InputError for a seed that
-    some generator does not accept.
+    With `lease`, it first waits for a GPU that no other process has, if there are any. Raises InputError for a seed
+    that some generator does not accept.
     """
     if not 0 <= seed <= LARGEST_SEED:
         raise InputError(f"seed: {seed} is not allowed; expected a whole number from 0 to {LARGEST_SEED}")
     _use_deterministic_kernels()
     _keep_freed_memory()
     sharded = is_sharded()
-    if sharded:  # retrace.compute.sharding does it; this keeps Accelerate and transformers from doing it too
+    if sharded:  # by retrace.compute.sharding; this keeps Accelerate and transformers from sharding too
         os.environ.update(FSDP_VERSION="2", FSDP_CPU_RAM_EFFICIENT_LOADING="false")
     if lease and torch.version.cuda and not parse_flag_from_env("ACCELERATE_USE_CPU"):
         lease_gpus()  # before CUDA starts, and so before the process group is made
@@ -250,7 +250,7 @@ def uses_bf16(precision: Precision, device: torch.device) -> bool:
 def named_out_of_memory(run: str, trains: bool = True) -> Iterator[None]:
     """Raise InputError if a GPU or the machine runs out of memory.
 
-    For training it says what was planned for `run`, and how to need less.
+    For training, the message says how much was planned for `run`, and how to use less.
     """
     try:
         yield
@@ -262,7 +262,7 @@ def named_out_of_memory(run: str, trains: bool = True) -> Iterator[None]:
             raise InputError(f"{run}: {shortage}") from None
         # Imported by name so that no stage depends on estimates, which change no result.
         needed = import_module("retrace.estimates.needs").planned_memory(read_params(), run)
-        planned = f"planned are {size(needed)} and what the program takes; " if needed else ""
+        planned = f"planned: {size(needed)}, and what the program takes on top; " if needed else ""
         most = os.environ.get("RETRACE_MICRO_BATCH")
         fewer = f"RETRACE_MICRO_BATCH=N{f' (now {most})' if most else ''}, N examples per forward pass,"
         less = f"to use less, set {fewer} or RETRACE_ACTIVATION_CHECKPOINTING=true"

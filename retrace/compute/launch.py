@@ -16,7 +16,7 @@ from retrace.core.errors import INTERRUPTED, STOPPING, InputError, exit_cleanly,
 
 # Passed on to the processes by torchrun; by default Slurm's SIGUSR1 would end it and leave them behind.
 SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"
-GRACE = "180"  # seconds that the processes have to save after a signal; torchrun's 30 are few for a large checkpoint
+GRACE = "180"  # seconds to save a checkpoint after a signal; torchrun's 30 are too few for a large one
 
 
 def main() -> None:
@@ -30,7 +30,7 @@ def main() -> None:
     os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", GRACE)
     _ignore_further_signals()
     if arguments.config_file and not (file := Path(arguments.config_file)).is_file():
-        raise InputError(f"{file}: no such file; RETRACE_LAUNCH names one of launch/, such as gpus")
+        raise InputError(f"{file}: no such file; RETRACE_LAUNCH names a file of launch/, such as gpus")
     try:
         launch_command(arguments)
     except ChildFailedError as error:

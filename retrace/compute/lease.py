@@ -27,8 +27,9 @@ _leases: list[TextIO] = []  # open until the process ends
 def lease_gpus() -> None:
     """Wait for a free GPU and make it the only one that CUDA sees; do nothing if there are no GPUs.
 
-    Processes started by one launcher on this machine take the GPUs of their ranks, in turn, and go on when all have
-    theirs: in any other order two launches could wait for each other forever, and a process group times out.
+    Processes started by one launcher on this machine take the GPUs of their ranks, in order of rank, and go on when all
+    have theirs. In any other order two launches could wait for each other forever, and a process that went on alone
+    would time out waiting for the others to join its process group.
 
     Must be called before CUDA starts. `RETRACE_SHARE_GPUS=true` leaves all GPUs to everyone. Raises InputError if a
     launcher started more processes than there are GPUs.

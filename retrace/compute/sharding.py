@@ -4,7 +4,7 @@ Every process keeps a shard of each weight, its gradient and its moments. A laye
 layer computes, so every process must take part in every forward and backward pass.
 
 Accelerate shards on GPUs only, and silently does nothing elsewhere. Here PyTorch is called directly, so that tests on
-CPUs run the code that runs on GPUs. Accelerate's environment variable turns it on.
+CPUs run the code that runs on GPUs. Accelerate's environment variable turns sharding on.
 """
 
 from collections.abc import Mapping
@@ -113,7 +113,7 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
 
 
 def _layer_policy(device: Device) -> MixedPrecisionPolicy:
-    """Gather weights in bf16 if products are: autocast would keep a copy of every weight for the backward pass.
+    """Gather weights in bf16 if products are in bf16: autocast would keep a copy of every weight for the backward pass.
 
     Gradients are averaged in float32, and activations between layers stay as under autocast. CPUs leave it all to
     autocast, as their norms accept no bf16 weights with float32 activations.

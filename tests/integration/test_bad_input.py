@@ -158,7 +158,7 @@ def test_short_memory_is_one_line_whose_advice_helps(ready: Project) -> None:
     limited = (sys.executable, "-c", SHORT_OF_MEMORY.format(room=500 * 2**20))
     done = ready.run(*limited, code=2)
     assert re.fullmatch(
-        r"error: pretrain: out of memory; .* could not be allocated; planned are .*; to use less, set "
+        r"error: pretrain: out of memory; .* could not be allocated; planned: .*; to use less, set "
         r"RETRACE_MICRO_BATCH=N, .*_CHECKPOINTING=true\n",
         done.stderr,
     )

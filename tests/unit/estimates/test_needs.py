@@ -154,7 +154,7 @@ def test_out_of_memory_names_what_takes_less_and_what_was_planned(machine, monke
     assert needs.planned_memory(params, "sst2 full 3") is None
     monkeypatch.setenv("WORLD_SIZE", "2")
     shared = size(needs.planned_memory(params, "pretrain") or 0)
-    said = rf"^pretrain: CUDA out of memory\. Tried to allocate 2\.00 GiB; planned are {re.escape(shared)} .* "
+    said = rf"^pretrain: CUDA out of memory\. Tried to allocate 2\.00 GiB; planned: {re.escape(shared)}, .* "
     said += r"RETRACE_MICRO_BATCH=N \(now 2\), N examples per forward pass, .*_CHECKPOINTING=true$"
     with pytest.raises(InputError, match=said), named_out_of_memory("pretrain"):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
@@ -163,7 +163,7 @@ def test_out_of_memory_names_what_takes_less_and_what_was_planned(machine, monke
         "Cuda failure 2 'out of memory'": "NCCL Error 1: unhandled cuda error\nCuda failure 2 'out of memory'",
         "CUBLAS_STATUS_ALLOC_FAILED": "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
     }.items():
-        with pytest.raises(InputError, match=f"^pretrain: {sign}; planned are"), named_out_of_memory("pretrain"):
+        with pytest.raises(InputError, match=f"^pretrain: {sign}; planned: "), named_out_of_memory("pretrain"):
             raise RuntimeError(message)
     with pytest.raises(RuntimeError, match="device-side assert"), named_out_of_memory("pretrain"):
         raise RuntimeError("CUDA error: device-side assert triggered")
