@@ -14,7 +14,7 @@ def is_true(variable: str) -> bool:
 
 
 def whole_number(variable: str) -> int | None:
-    """The number in an environment variable, None if unset; raises InputError if it is not a whole one above 0."""
+    """The number in an environment variable, None if unset; raises InputError if it is not a whole number above 0."""
     wanted = os.environ.get(variable, "")
     if wanted and (not wanted.isdecimal() or int(wanted) < 1):
         raise InputError(f"{variable}: {wanted!r} is not allowed; expected a whole number above 0")

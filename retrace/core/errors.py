@@ -43,7 +43,7 @@ def without_users(text: str) -> str:
 
 
 def first_line(said: object) -> str:
-    """The first line that is not empty of what a library says; an error without words is named by its type."""
+    """The first non-empty line of a library's message; for an error without a message, its type."""
     lines = filter(None, map(str.strip, str(said).splitlines()))
     return next(lines, type(said).__name__ if isinstance(said, BaseException) else "")
 
@@ -54,7 +54,7 @@ def one_line(error: Exception) -> str:
 
 
 class DivergedError(InputError):
-    """Training cannot go on: the loss is not finite or rose, or a batch has no target. Checkpoints predate that."""
+    """Training cannot go on: the loss is not finite or rose, or a batch has no target. Checkpoints are from before."""
 
 
 class Interrupted(Exception):  # noqa: N818 - no error: the work resumes when run again
@@ -73,12 +73,12 @@ class _Output(io.FileIO):
 
 
 def prepare_process() -> None:
-    """Keep idle threads from spinning, and end a stage with its DVC; to be called before imports that take seconds."""
+    """Keep idle threads from spinning, and end a stage when its DVC ends; called before imports that take seconds."""
     # OpenMP's threads spin 300,000 times by default, which keeps a core from a process that has work for it. The
     # variable is read when PyTorch is imported.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-    # A stage ends when the DVC that started it does, even by SIGKILL: nobody would record what it does, and it would
-    # write while the next `dvc repro` does.
+    # A stage ends with the DVC that started it, even one ended by SIGKILL: its results would not be recorded, and it
+    # would write its files while the next `dvc repro` does too.
     if os.environ.get("DVC_STAGE") and sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(PARENT_ENDS, signal.SIGTERM)
     if any(word.startswith("stages.") for word in sys.orig_argv):  # not in a test that imports a stage
@@ -128,7 +128,7 @@ def exit_cleanly(main: Callable[[], None]) -> None:
 
 
 def _leave() -> NoReturn:
-    """Exit without the interpreter's teardown, 0.3 s in which an edit would be recorded as if it had been run."""
+    """Exit without the interpreter's teardown: in its 0.3 s, an edit would be recorded as if it had been run."""
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -138,7 +138,7 @@ def _leave() -> NoReturn:
 def _keep_printing() -> None:
     """Keep working if the reader of this process's output has gone, or if its encoding lacks a character.
 
-    Streams that a test replaced stay.
+    Streams that a test replaced are left alone.
     """
     for name, own in (("stdout", sys.__stdout__), ("stderr", sys.__stderr__)):
         if own is not None and getattr(sys, name) is own:
@@ -157,5 +157,5 @@ def _fail(message: str, code: int = USAGE) -> None:
 
 
 def printable(text: str) -> str:
-    """The text with control characters, which names and data may have, escaped: they could rewrite the terminal."""
+    """The text with its control characters escaped, as those in names and data could rewrite the terminal."""
     return re.sub(r"[\x00-\x1f\x7f-\x9f]", lambda found: ascii(found[0])[1:-1], text)

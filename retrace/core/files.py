@@ -30,7 +30,7 @@ _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # a surrogate, alone or in a p
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a path to write to, a file or a folder; it becomes `path` on success and is removed on failure.
 
-    Where `path` is a link, what it links to is replaced. A link into DVC's cache, as `cache.type symlink` makes, is
+    If `path` is a link, the target of the link is replaced. A link into DVC's cache, as `cache.type symlink` makes, is
     replaced itself, since the file there belongs to every version of the project with this content.
     """
     if path.is_symlink() and not _CACHED.search(str(path.resolve())):
@@ -85,9 +85,9 @@ def file_digests(paths: Iterable[Path]) -> dict[str, str]:
 
 
 def damaged(folder: Path, digests: Mapping[str, str]) -> Path | None:
-    """The first file that is not as it was written, or `SUMS` where one is gone; None if the folder is intact.
+    """The first file that changed since it was written, or `SUMS` if a file is gone; None if the folder is intact.
 
-    `digests` are those of `file_digests`, of this folder and maybe others.
+    `digests` come from `file_digests`, for this folder and perhaps others.
     """
     written, now = (folder / SUMS).read_bytes(), _sums(folder, digests)
     changed = sorted(set(now.splitlines()) - set(written.splitlines()), key=_name_in)

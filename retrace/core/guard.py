@@ -32,7 +32,7 @@ LOCKS = Path(".retrace/locks")
 CODE = ("stages", "retrace")
 KINDS = (".py", ".json", ".j2", ".css", ".js")  # of files in these folders that are code, as .dvcignore has them
 PAUSE = 0.2  # seconds between two looks at a lock or a process
-AHEAD = 60  # seconds that a file server's clock may be ahead; a later time is from before this clock was set back
+AHEAD = 60  # seconds that a file server's clock may be ahead; later times are from before this clock was set back
 Digests = dict[str, str]  # path → SHA-256 of the file
 
 
@@ -66,7 +66,7 @@ def take(path: Path) -> TextIO | None:
 
 def _opened(path: Path) -> TextIO:
     """The file, made if it is missing. Links are not followed: another user may have put one into a shared folder."""
-    with suppress(FileNotFoundError):  # in such a folder Linux refuses another user's file to O_CREAT
+    with suppress(FileNotFoundError):  # in such a folder Linux refuses to open another user's file with O_CREAT
         return os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW), "r+")
     return os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CREAT, 0o666), "r+")
 
@@ -156,14 +156,14 @@ def lock(name: str, folder: Path = LOCKS) -> TextIO:
     path = folder / f"{name}.lock"
     while (held := take(path)) is None:
         other = holder(path)
-        if other is not None:  # else `holder` had it for a moment
+        if other is not None:  # else another process's `holder` had it locked for a moment
             who = f" as process {other.process}" if other.process else ""
             raise InputError(f"{name} is already running here{who}")
     return held
 
 
 def _changed_while_starting(code: Digests) -> list[str]:
-    """Used files of code that changed since this process began, which may have read older content."""
+    """Files of code in use that changed since this process began, so that it may have read their older content."""
     times = {path: (PROJECT / path).stat().st_ctime for path in _used(code)}
     return [path for path, changed in times.items() if BEGAN < changed <= time.time() + AHEAD]
 
@@ -181,7 +181,7 @@ def _code() -> Digests:
 
 
 def _used(code: Digests) -> list[str]:
-    """The project's modules that this process has imported, and other files of code beside them, relative to it."""
+    """The project's modules that this process has imported, and other code beside them, relative to the project."""
     names = [name for name in sys.modules if name == "__main__" or name.partition(".")[0] in CODE]
     paths = {Path(file) for name in names if (file := getattr(sys.modules[name], "__file__", None))}
     modules = {str(path.relative_to(PROJECT)) for path in paths if path.is_relative_to(PROJECT)}

@@ -19,7 +19,7 @@ from retrace.core.files import read_object
 
 UNKNOWN = "<unk>"  # WikiText's mark for an unknown word
 PROJECT = Path(__file__).parents[2]  # a study runs in a folder of its own
-WORKSPACES = Path(".retrace/studies")  # of those folders, in the project that they are copies of
+WORKSPACES = Path(".retrace/studies")  # where those folders are, in the project that they are copies of
 LOCKFILES = (Path("dvc.lock"), Path("data/dvc.lock"))
 DATA = Path("data")
 TEXT = DATA / "text"
@@ -57,7 +57,7 @@ def on_test(task: str) -> str:
 
 
 def task_and_part(name: str) -> tuple[str, str]:
-    """The task whose figures are kept under a name, and the part of its data that they are of: dev or test."""
+    """The task whose figures are kept under a name, and the split that they are computed on: dev or test."""
     task = name.removesuffix(ON_TEST)
     return task, "dev" if task == name else "test"
 

@@ -18,7 +18,7 @@ from retrace.core.files import read_object, write_json
 from retrace.core.paths import PROJECT, WORKSPACES
 
 STAGES = Path("reports/runs/stages")
-SOURCES = Path("reports/sources")  # a folder of its own, as studies depend on the one above
+SOURCES = Path("reports/sources")  # a folder of its own, as studies depend on STAGES
 LIBRARIES = ("torch", "transformers", "tokenizers", "numpy")
 WRITTEN = (":!*dvc.lock", ":!*reports/*")  # by the pipeline itself while it runs
 
@@ -96,7 +96,7 @@ class RunRecord(Record):
     seconds: float  # of training, without evaluation
     evaluation_seconds: float | None = None  # of evaluation during training; None: not noted
     tokens_per_second: int
-    waiting_percent: float  # of the seconds, waiting for data
+    waiting_percent: float  # share of `seconds` spent waiting for data
     teraflops_per_second: float
     utilisation_percent: float | None  # of the devices' peak; None if the peak is unknown
     peak_memory_mib: int  # of this process
@@ -148,7 +148,7 @@ def git(*arguments: str, folder: Path = Path()) -> str:
     Raises InputError if git is absent or fails.
     """
     try:
-        command = ("git", *arguments)  # whose file names may not be UTF-8
+        command = ("git", *arguments)  # file names in its output may not be UTF-8
         done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise InputError(f"git: {error.strerror}") from None

@@ -31,14 +31,14 @@ PARAMS, DATA_PARAMS = Path("params.yaml"), Path("data/params.yaml")
 # The keys of data/params.yaml; all others are in params.yaml.
 DATA_KEYS = ("sample", "files", "hub", "classification", "question_answering", "checkpoints")
 LARGEST_SEED = 2**32 - 1  # of NumPy
-LARGEST = 2**63  # of whole numbers: the computer's
+LARGEST = 2**63  # whole numbers are below it, to fit in 64 bits
 MOST_VALUES = 100_000  # in a file; ours have a few hundred
 _NAMED = re.compile(r"\$\{(?:item\.)?([\w.]+)\}")  # as in dvc.yaml
 
 T = TypeVar("T")
 Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
 Count = Annotated[int, Field(gt=0)]
-Size = Annotated[int, Field(ge=1, le=2**24)]  # of a side of a matrix: torch counts the bytes of two in 63 bits
+Size = Annotated[int, Field(ge=1, le=2**24)]  # of a side of a matrix: torch counts a matrix's bytes in 63 bits
 Positive = Annotated[float, Field(gt=0)]
 Dropout = Annotated[float, Field(ge=0, lt=1)]
 Split = Annotated[float, Field(gt=0, lt=1)]
@@ -49,7 +49,7 @@ MaskReplacement = Literal["mask", "80-10-10"]
 
 
 class Section(BaseModel):
-    """Keys and values under one key; unknown keys are errors, and only whole numbers are converted, to float."""
+    """Keys and values under one key; unknown keys are errors, and the only conversion is from whole number to float."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -98,12 +98,12 @@ def read_params(folder: Path = Path()) -> dict[str, Any]:
 
 
 def with_data(params: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of both files; of data/params.yaml only the keys that belong there, so it overrides nothing."""
+    """The settings of both files; data/params.yaml adds only the keys that belong there, so it overrides nothing."""
     return {**params, **{key: value for key, value in data.items() if key in DATA_KEYS}}
 
 
 class _Placed(SafeConstructor):
-    """Says where a value is that cannot be constructed, such as the 30th of February or a number of 5,000 digits."""
+    """Says where the value is that cannot be constructed, such as the 30th of February or a number of 5,000 digits."""
 
     def construct_object(self, node: Any, deep: bool = False) -> Any:
         try:
@@ -148,7 +148,7 @@ def parse_yaml(text: str, path: Path) -> dict[str, Any]:
 
 
 def _require_plain(path: Path, params: Any) -> None:
-    """Raise InputError if aliases (*name) expand to too many values, or without end, or a key or number is none."""
+    """Raise InputError if aliases (*name) expand to too many values, or if a key or a number is not allowed."""
     count, waiting = 0, [params]
     while waiting:
         value = waiting.pop()
@@ -178,7 +178,7 @@ def entry_name(text: str) -> str:
 
 
 def section(params: Mapping[str, Any], key: str) -> Any:
-    """The value under a dotted key; raises InputError, which says what is there instead, where it is missing."""
+    """The value under a dotted key; if it is missing, raises InputError, which says what is there instead."""
     if key == str(PARAMS):
         return {name: value for name, value in params.items() if name not in DATA_KEYS}
     value: Any = {name: each for name, each in params.items() if file_of(str(name)) == file_of(key)}
@@ -243,8 +243,8 @@ def plugin_file(package: str, name: str) -> Path:
 def load_plugin(package: str, name: str, needs: Sequence[str], key: str, place: Path | None = None) -> ModuleType:
     """Import the module called `name` from a package.
 
-    Raises InputError, which names the `key` of the settings, or of the file `place`, if there is none; or the module's
-    file if it cannot be imported or lacks one of the names that it `needs`.
+    Raises InputError. If there is no such module, it names the `key` of the settings, or of the file `place`; if the
+    module cannot be imported or lacks one of the names that it `needs`, it names the module's file.
     """
     require_one_of(plugin_names(package), name, key, place)
     file = plugin_file(package, name)
@@ -284,7 +284,7 @@ def _validated(kind: Any, value: Any, key: str, file: Path, keys: Mapping[str, s
         return TypeAdapter(kind).validate_json(json.dumps(value, default=str), strict=True, extra=extra)
     except ValidationError as error:
         problems = [problem(schema_of(kind), value, each) for each in error.errors()]
-        place, said = max(problems, key=lambda found: len(found[0]))  # of several types, the one whose error is deepest
+        place, said = max(problems, key=lambda found: len(found[0]))  # of several allowed types, the deepest error
         named = [keys[place[0]], *place[1:]] if keys and place else place
         path = ".".join(filter(None, [key, *named])).replace(".[", "[")
         file = file if keys is None else file_of(path or said.lstrip(".: "))
