@@ -10,7 +10,7 @@ from retrace.core.errors import InputError
 from retrace.core.paths import ON_TEST
 from retrace.core.settings import DATA_PARAMS, DataSource, Params, Section, Split, require
 
-# What is held out for validation: whole texts, each with what is part of it and all questions on it; or single rows.
+# What is held out for validation: whole texts, with the texts inside them and all questions on them; or single rows.
 SplitBy = Literal["text", "row"]
 # A task's name is also that of a section of params.yaml, a folder of models/ and an entry of metrics.json.
 TAKEN = (
@@ -41,7 +41,7 @@ class SplitSettings(Section):
     def _one_dev(self) -> Self:
         require((self.dev is None) != (self.split is None), "split", self.split, "expected either dev or split")
         taken = [name for name in (self.train, self.dev) if name is not None]
-        require(self.test not in taken, "test", self.test, f"expected another than {' and '.join(taken)}")
+        require(self.test not in taken, "test", self.test, f"expected a split other than {' and '.join(taken)}")
         return self
 
     @property

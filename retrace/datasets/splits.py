@@ -24,7 +24,7 @@ from retrace.datasets.squad import read_questions
 from retrace.datasets.words import WORD_PATTERN
 
 INSIDE = "are part of a training text, or contain one with at least half of their words"
-# Of pairs:
+# The same for pairs of texts:
 INSIDE_FIRST = "have a first text that is part of one of train, or contains one with at least half of its words"
 LONG = 4  # words; shorter texts, such as "the film", occur in many others by chance
 LOOSE = -1  # the group of a short text that occurs in texts of several groups
@@ -53,14 +53,14 @@ def words_of(text: str) -> Words:
 
 
 def keys_of(rows: Iterable[tuple[str, str | None]]) -> list[Key]:
-    """The words of rows of one text or two, each different text cut into words once."""
+    """The words of rows of one or two texts; a text that occurs several times is cut into words once."""
     found = list(rows)
     words = {text: words_of(text) for row in found for text in row if text is not None}
     return [(words[first], None if second is None else words[second]) for first, second in found]
 
 
 def maximal_texts(texts: Iterable[str]) -> list[str]:
-    """The texts that are part of no other, word for word, each once and in their order; none without words."""
+    """The distinct texts that are not part of another, word for word, in their order; no text without words."""
     found = {words_of(text): text for text in texts}
     _, ranges, _ = phrase_index(list(found))
     return [text for row, text in enumerate(found.values()) if row in ranges and np.diff(ranges[row]) == 1]
@@ -99,7 +99,7 @@ def shared_finding(shared: np.ndarray, what: str, part: str, training: str = "tr
 
 
 def given_away_finding(given: np.ndarray, shared: np.ndarray, part: str, how: str) -> list[str]:
-    """A line with how many examples, (N,), bool, the training data gives away; no line if it contains all of them."""
+    """A line with how many examples, (N,), bool, the training data gives away; no line if it contains all of these."""
     if not (given & ~shared).any():
         return []
     return [f"{int(given.sum()):,} of {len(given):,} examples of {part} {how}"]
@@ -131,8 +131,8 @@ def count_overlaps(parts: Mapping[str, Sequence[Example]]) -> tuple[dict[str, in
 def phrase_index(texts: Sequence[Words]) -> tuple[np.ndarray, dict[int, tuple[int, int]], np.ndarray]:
     """A suffix array of texts: the places of all words, sorted by the words that follow, so that equal phrases adjoin.
 
-    Returns the number of the text that each place is in, (P,); of each text that has words, first and end of the places
-    where it occurs; and the texts' lengths in words, (N,).
+    Returns the number of the text that each place is in, (P,); for each text that has words, the first and the end of
+    the places where it occurs; and the texts' lengths in words, (N,).
     """
     numbers: dict[str, int] = {}
     encoded = [array("i", (numbers.setdefault(word, len(numbers) + 1) for word in text)) for text in texts]
@@ -170,7 +170,7 @@ def held_out_split(
     """A random `share` of the items, and the rest; both keep the order of the items.
 
     With `groups`, the group of each item, groups stay together; LOOSE items go to the first part, as does a group far
-    larger than the second part should be. Raises InputError, calling the items `name`, where a part would be empty.
+    larger than the second part should be. Raises InputError, calling the items `name`, if a part would be empty.
     """
     size = round(share * len(items))
     if not 0 < size < len(items):
@@ -237,8 +237,8 @@ def _chosen(groups: Sequence[Hashable], size: int, generator: random.Random) -> 
 def split_rows(rows: Mapping[str, Sequence[Row]], settings: SplitSettings, name: str) -> dict[str, Sequence[Row]]:
     """The rows of train, dev and perhaps test; where there is a `split`, train keeps that share and dev gets the rest.
 
-    By text, the phrases of a sentence stay together. Raises InputError, calling the rows `name`, where there are too
-    few.
+    Split by text, the phrases of a sentence stay together. Raises InputError, calling the rows `name`, if there are
+    too few.
     """
     if settings.split is None:
         return dict(rows)
@@ -251,8 +251,8 @@ def split_rows(rows: Mapping[str, Sequence[Row]], settings: SplitSettings, name:
 def split_questions(folder: Path, settings: SplitSettings) -> None:
     """Where there is a `split`, move all but that share of the questions of `train` in a folder to `dev`.
 
-    By text, the questions on a passage stay together. Raises InputError if a question is malformed or there are too
-    few.
+    Split by text, the questions on a passage stay together. Raises InputError if a question is malformed or there are
+    too few.
     """
     if settings.split is None:
         return

@@ -30,15 +30,15 @@ class Table:
 
     name: str  # for messages
     records: Records
-    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of each column that holds them by number
+    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # names, by column of class numbers
 
 
 def read_table(path: Path, delimiter: Literal["\t", ","] = "\t") -> Iterator[tuple[str, dict[str, str]]]:
     """Read a table row by row: the file and line of each row, and its cells by column.
 
-    Between tabs quotes are text, as in GLUE; between commas cells may be quoted, as in RFC 4180. The header names the
-    columns, and every row must have as many cells; pandas would silently fill short rows, and gives no line numbers.
-    Raises InputError naming file and line.
+    In tab-separated files quotes are text, as in GLUE; in comma-separated ones cells may be quoted, as in RFC 4180. The
+    header names the columns, and every row must have as many cells; pandas would silently fill short rows, and gives
+    no line numbers. Raises InputError naming file and line.
     """
     lines = (f"{line}\n" for _, line in numbered_lines(path))
     quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL

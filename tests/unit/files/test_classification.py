@@ -212,7 +212,10 @@ def test_settings_that_the_rows_do_not_fit(tmp_path: Path, labels, settings, mes
         ({"dev": None}, "own.split: null is not allowed; expected either dev or split"),
         ({"split": 0.8}, "own.split: 0.8 is not allowed; expected either dev or split"),
         ({"dev": "../d.csv"}, "own.dev: '../d.csv' is not allowed; expected a file in the folder"),
-        ({"test": "t.csv", "dev": None, "split": 0.8}, "own.test: 't.csv' is not allowed; expected another than t.csv"),
+        (
+            {"test": "t.csv", "dev": None, "split": 0.8},
+            "own.test: 't.csv' is not allowed; expected a split other than t.csv",
+        ),
         ({"column": "x"}, "own.column: unknown key; allowed: train, dev, test, split, split_seed, split_by, text"),
     ],
 )
