@@ -1,7 +1,7 @@
 """Models by name, and their parameters: counted on the meta device, which allocates nothing, and by formula.
 
 A name is one of architectures.json, or that of a folder with a config. The formulas follow from the papers of four
-architectures and are of the body without a head; `ClosedForm.symbols` says what their letters stand for.
+architectures and count the body without a head; `ClosedForm.symbols` says what their letters stand for.
 """
 
 import re
@@ -103,10 +103,10 @@ class Parameter:
 def count_parameters(
     head: Head | None, config: PreTrainedConfig, tune: Callable[[PreTrainedModel, Head], object] | None = None
 ) -> tuple[PreTrainedModel, list[Parameter]]:
-    """The model after a method's `tune`, on the meta device, and its parameters; without a head, its body's.
+    """The model after a method's `tune`, on the meta device, and its parameters; without a head, those of its body.
 
-    The body is then what was pretrained, with the family's pretraining head: BERT's, pretrained on pairs of sentences,
-    has a pooler, RoBERTa's has none.
+    The body is then the pretrained one, from the model with the family's pretraining head: BERT's, pretrained on pairs
+    of sentences, has a pooler, RoBERTa's has none.
     """
     with torch.device("meta"):  # where weights have shapes and no values
         model = make_model(head or pretraining_head(config), config, 0, "eager")
@@ -178,7 +178,7 @@ def _formulas() -> dict[str, dict[str, Any]]:
 
 
 def evaluate(formula: str, config: PreTrainedConfig) -> int:
-    """The value of a formula such as L(4h² + 4h); letters are sizes in the config, d is that of a head."""
+    """The value of a formula such as L(4h² + 4h); letters are sizes in the config, d is the size of a head."""
     sizes = {letter: getattr(config, name, None) for letter, name in _formulas()["letters"].items()}
     sizes["d"] = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     factors = re.sub(r"(?<=[\w²)])(?=[A-Za-z(])", "*", formula).replace("²", "**2")  # L*(4*h**2+4*h)

@@ -6,10 +6,10 @@ and the optimizer count too. The optimizer has its moments already, as in all up
 
 The formulas of a published study of parameter-efficient tuning are here for comparison, as it states them. Symbols: N
 parameters, v tokens in the vocabulary, d layers of size h and inner size h′, a heads, b examples of l tokens; N_ad
-parameters in adapters of width h_ad. Everything is float32, with AdamW's two moments. Estimates do not use the
-formulas, which leave out embeddings, head, the norms' statistics and temporary tensors, assume that attention keeps
-its weights, which a fused kernel does not, and leave out what the gradient needs on its way through frozen layers to
-the lowest adapter: queries, keys and values, attention's weights and dropout masks, inputs of the norms and of the
+parameters in adapters of width h_ad. Everything is float32, with AdamW's two moments. Estimates do not use these
+formulas: they assume that attention keeps its weights, which a fused kernel does not; and they leave out embeddings,
+head, the norms' statistics, temporary tensors, and what the gradient needs on its way through frozen layers to the
+lowest adapter: queries, keys and values, attention's weights and dropout masks, inputs of the norms and of the
 activation.
 """
 
@@ -71,7 +71,7 @@ class LiveMemory(TorchDispatchMode):
                 weight.register_post_accumulate_grad_hook(self._note_gradient)
 
     def _note_gradient(self, weight: Any) -> None:
-        if weight not in self._has_gradient:  # else it was added to the one of an earlier micro-batch
+        if weight not in self._has_gradient:  # else it was added to an earlier micro-batch's
             self._has_gradient.add(weight)
             self._gradients += weight.nbytes
 
@@ -105,7 +105,7 @@ def _fused_attention(
 ) -> Tensor:  # fmt: skip
     """CUDA's kernels: flash attention without a mask and in bf16, else the memory-efficient one.
 
-    With dropout, those of a CPU keep all attention weights.
+    A CPU's kernels, with dropout, keep all attention weights.
     """
     if torch.is_autocast_enabled("cpu"):
         query, key, value = (tensor.to(torch.bfloat16) for tensor in (query, key, value))
@@ -156,7 +156,7 @@ class Needs:
 
     @property
     def activations(self) -> int:
-        """The peak of these alone, which may come before there are gradients and so exceed the rest of the peak."""
+        """The peak of activations alone, which may come before there are gradients, and so be more than `transient`."""
         return self.besides - self.weights - self.moments
 
     @property
@@ -165,12 +165,12 @@ class Needs:
         return self.gradients + self.moments
 
     def memory(self, processes: int, sharded: bool = False) -> int:
-        """Bytes that each process needs; several keep a copy of the gradients or, `sharded`, share everything.
+        """Bytes that each process needs; several keep a copy of the gradients each or, if `sharded`, a share of all.
 
         With sharding, two layers are gathered at once; parameters outside of layers stay gathered from the forward
-        pass to the end of the backward pass (see `sharding.to_device`). The peak is where activations are most,
-        before there are gradients, or later, when there are all, two of them not yet shared: a layer's and those
-        outside.
+        pass to the end of the backward pass (see `sharding.to_device`). The peak is where activations are largest,
+        before there are gradients; or later, when all gradients are there, two parts of them not yet sharded: those of
+        a layer and those outside of layers.
         """
         if not sharded or processes == 1:
             return self.peak + (self.gradients if processes > 1 else 0)
@@ -214,7 +214,7 @@ def pretraining_needs(
 ) -> Needs:
     """The needs of pretraining on a device that gets `blocks` blocks a step."""
     scored = scored_of(config, recipe.block_size, recipe.mask_rate)
-    if recipe.intra_document_attention:  # which needs a mask for each block; any token id does
+    if recipe.intra_document_attention:  # this needs a mask for each block; any token id will do
         config = deepcopy(config)
         config.document_start = 0
     load = Load(blocks, recipe.block_size, blocks * scored, bf16, attention)
@@ -276,7 +276,7 @@ def _prepared(
     head: Head, config: PreTrainedConfig, load: Load, tune: Callable[[PreTrainedModel, Head], object] | None,
 ) -> PreTrainedModel:  # fmt: skip
     """The model as it is trained, on torch's current default device."""
-    if config.pad_token_id is None:  # as in Llama's published config; a classifier would take no batch
+    if config.pad_token_id is None:  # as in Llama's published config; a classifier would refuse a batch
         config = deepcopy(config)
         config.pad_token_id = 0
     model = make_model(head, config, 0, load.attention)
@@ -371,7 +371,7 @@ def adapter_memory(parameters: int, added: int, config: PreTrainedConfig, width:
 def formula_memory(method: Method, config: PreTrainedConfig, needs: Needs) -> tuple[str, Memory] | None:
     """The formula for a method, and its coefficients for a model; None if the study has none.
 
-    Nor is there one for all weights of a family whose config has another name for the inner size, as DistilBERT's.
+    There is also none for all weights of a family whose config names the inner size differently, as DistilBERT's does.
     """
     if method.file in ("full", "scratch") and hasattr(config, "intermediate_size"):
         return FULL, full_memory(needs.parameters, config)
@@ -387,7 +387,7 @@ EXAMPLE = RobertaConfig(
 )
 EXAMPLE_WIDTH = 120  # of its adapters
 EXAMPLE_PARAMETERS = 3 * 10**9  # as it rounds them
-UNIT = 10**6  # bytes; it says MiB
+UNIT = 10**6  # bytes; the study says MiB
 
 
 def example_memory() -> dict[str, Memory]:

@@ -38,7 +38,7 @@ ARCHITECTURES = {
 }  # by repository of the hub
 FETCHED, TRAINED, STATES = 3, 2, 3  # copies: hub's cache, folder, DVC's; folder, DVC's; two kept, one being written
 PRETRAINING = "pretrain"
-END = 1  # token of a generated answer besides its words, the only other one with a loss
+END = 1  # the token that ends a generated answer, which has a loss like those of its words
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Planned:
     name: str
     fetched: Path | None  # the folder of a checkpoint of the hub that it starts from
     needs: Needs
-    there: int = 0  # bytes of weights that are there already, perhaps of other settings
+    there: int = 0  # bytes of weights that are there already, perhaps from other settings
 
     @property
     def peak(self) -> int:
@@ -119,7 +119,7 @@ def _configs(params: Mapping[str, Any]) -> dict[str | None, PreTrainedConfig | N
 def config_of(params: Mapping[str, Any], name: str | None = None) -> PreTrainedConfig | None:
     """The config of the model that is pretrained here, or of the entry `name` under `checkpoints`.
 
-    That of a checkpoint is in its folder or, before it is fetched, an architecture's; None if there is neither.
+    A checkpoint's is in its folder; before it is fetched, a known architecture's is used; None if there is neither.
     """
     origin = read_initial_checkpoint(params, name).origin
     if origin is None:
@@ -134,7 +134,7 @@ def config_of(params: Mapping[str, Any], name: str | None = None) -> PreTrainedC
 
 
 def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None) -> Iterator[Planned]:
-    """Pretraining, if there is any, and each fine-tuning run of a model of known size; or `only` the run of a name.
+    """Pretraining, if there is any, and each fine-tuning run of a model of known size; or `only` the run of that name.
 
     Raises InputError if a run has longer inputs than its model accepts.
     """
@@ -166,7 +166,7 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
 
 
 def _bytes(folder: Path) -> int:
-    """Of the weights in a folder."""
+    """Bytes of the weights in a folder."""
     return sum(path.stat().st_size for path in folder.glob("*.safetensors"))
 
 
