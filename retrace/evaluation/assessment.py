@@ -67,7 +67,7 @@ class _Assessor:
         self._headlines = [name for name in task.headlines if name in computed] or computed[:1]
         self._headline = next(iter(self._headlines), "")  # the data may lack a class that the only metric needs
         self._headline_scoring = scoring.of(self._headlines)
-        # Of the models before training only the headlines, which trained ones are compared with, are resampled.
+        # Before training, only the headlines are resampled: trained models are compared with these.
         before = {run.name: task.outcome(run.epochs[0].rows) for run in runs}
         drawn = self._score(self._headline_scoring, before)
         self._before = {name: replace(drawn[name], figures=scoring.score(outcome)) for name, outcome in before.items()}
@@ -140,7 +140,7 @@ class _Assessor:
         return [self._scored[run.name] for run in self._methods[method]]
 
     def _not_above(self, model: Sequence[Scored], other: Sequence[Scored], name: str, note: str = "") -> Flags:
-        """A flag unless the first headline is better than that of another; `note` is for a method of one seed.
+        """A flag unless the first headline is better than another model's; `note` is for a method with one seed.
 
         A flag is a warning: we would rather miss a weak model than flag one that has learned.
         """

@@ -30,7 +30,7 @@ from retrace.statistics.intervals import ByClass, Resampled, Share
 from retrace.statistics.scales import Figure
 
 Measure = Literal["precision", "recall", "f1"]
-# What TF-IDF counts: words of two letters or more, as by scikit-learn's pattern, and characters of scripts without
+# What TF-IDF counts: words of two letters or more, as in scikit-learn's pattern, and characters of scripts without
 # spaces; all characters of texts that have neither.
 WORD, CHARACTER = rf"(?u)[{UNSPACED}]|(?<!{LETTER}){LETTER}(?:{LETTER}|[{MARKS}])+", r"\S"
 MANY = 50  # classes
@@ -114,7 +114,7 @@ def shares_of(measure: Measure, outcome: Classified) -> dict[str, Share]:
     """The figures that are shares of examples: of the positive class, and the means that equal the accuracy."""
     hits = np.equal(outcome.labels, outcome.predicted)
     found = {f"{measure}_micro": Share.among_all(hits)}
-    if measure == "recall":  # weighted by support, what is found of each class adds up to the accuracy
+    if measure == "recall":  # weighted by support, the mean recall of the classes is the accuracy
         found["recall_weighted"] = found["recall_micro"]
     among = {"precision": outcome.predicted == 1, "recall": outcome.labels == 1}.get(measure)
     if among is not None and len(outcome.classes) == 2:
@@ -123,7 +123,7 @@ def shares_of(measure: Measure, outcome: Classified) -> dict[str, Share]:
 
 
 def of_rarer(name: str, outcome: Classified) -> dict[str, int]:
-    """How many examples decide how much a figure varies: of two classes those of the rarer; none if only one occurs."""
+    """How many examples decide a figure's spread: of two classes, those of the rarer one; 0 if only one occurs."""
     if len(np.unique(outcome.labels)) < 2:
         return {name: 0}
     return {name: int(np.bincount(outcome.labels).min())} if len(outcome.classes) == 2 else {}

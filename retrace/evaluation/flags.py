@@ -11,15 +11,16 @@ from retrace.statistics.scales import SCALES, Flags
 ROUNDING = 1e-6
 HIGH_F1, LOW_SHARE = 20.0, 0.1  # an F1 above the first with exact matches below this share of it is suspicious
 BY_CHANCE = 0.1  # share of texts that may be part of a training text by chance
-# A model that predicts one class for every example has a recall of 1, and the accuracy as its precision up to rounding.
-ALL, NEAR, GOOD = 0.999, 0.002, 0.9  # recall above the first; the other two as near as the second, below the third
+# A model that predicts one class for every example has a recall of 1, and a precision equal to its accuracy:
+# the recall is above ALL, the other two differ by less than NEAR, and the accuracy is below GOOD.
+ALL, NEAR, GOOD = 0.999, 0.002, 0.9
 RISE = 0.01  # nats; losses near 0 move by less from epoch to epoch
 
 
 def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Flags:
     """Figures off their scale, or inconsistent with one another.
 
-    `f1_without_exact_match`: a high F1 with hardly an exact match: either the answers are far too long, or F1 is wrong.
+    `f1_without_exact_match`: a high F1 with hardly any exact match: the answers are far too long, or F1 is wrong.
     `recall_without_accuracy`: the model predicts the positive class for every example.
     """
     flags: Flags = {}
@@ -42,7 +43,7 @@ def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Fla
 
 
 def decision_flags(outcome: Classified | Answered) -> Flags:
-    """One class for every example; answers that are all empty, or all the same; unless the right ones are, too."""
+    """One class for every example; answers that are all empty, or all the same; no flag if the right ones are too."""
     if isinstance(outcome, Classified):
         predicted, *others = {*outcome.predicted.tolist()}
         if others or len(outcome) == 1 or {predicted} == {*outcome.labels.tolist()}:
@@ -57,7 +58,7 @@ def decision_flags(outcome: Classified | Answered) -> Flags:
 
 
 def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:
-    """Losses that rise, from training and validation loss per epoch, the first before training."""
+    """Losses that rise; `losses` are the training and validation loss of each epoch, the first before training."""
     training = [loss for loss, _ in losses if loss is not None]
     validation = [loss for _, loss in losses]
     if training[-1] > training[0] + RISE:

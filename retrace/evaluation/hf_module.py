@@ -79,7 +79,7 @@ def _answered(predictions: list[Any], references: list[Any], no_answer_threshold
 def _classified(predictions: list[Any], references: list[Any]) -> Classified:
     """Predictions are numbers of classes, or the probabilities of all classes; references are numbers of classes."""
     if len(set(map(np.size, predictions))) > 1:
-        raise InputError("predictions: expected as many probabilities for every example")
+        raise InputError("predictions: expected equally many probabilities for every example")
     labels, predicted = np.array(references), np.array(predictions)
     probabilities = predicted if predicted.ndim == 2 else None
     if probabilities is not None:

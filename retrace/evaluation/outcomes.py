@@ -146,8 +146,8 @@ def decided_answers(rows: pd.DataFrame) -> dict[str, str]:
 def load_metric(name: str, key: str) -> ModuleType:
     """A file of retrace/evaluation/metrics.
 
-    Raises InputError, which names the `key` of the settings, if there is none; or that file if it is not what a
-    metric's has to be.
+    Raises InputError, which names the `key` of the settings if there is no such file, or the file if it does not define
+    what a metric needs.
     """
     metric = load_plugin(METRICS, name, ("FIGURES", "resampled"), key)
     for figure, what in metric.FIGURES.items():
@@ -161,7 +161,7 @@ def load_metric(name: str, key: str) -> ModuleType:
 def figures(metric: ModuleType, outcome: Any) -> dict[str, float]:
     """A metric's figures: by its `score` if it has one, else with every example once.
 
-    Raises InputError if one is not listed in `FIGURES` or is no finite number.
+    Raises InputError if one is not listed in `FIGURES` or is not a finite number.
     """
     if hasattr(metric, "score"):
         found = metric.score(outcome)
@@ -250,15 +250,15 @@ class Scoring:
 class ScoredTask:
     """The examples of a task, for scoring: those of its test split where that is given, else of dev.
 
-    A kind of task adds `fits`, whether a run's predictions are for these examples, `outcome`, the decisions in them,
-    `baselines`, the outcomes of these, and `breakdown`, what the report shows besides the figures.
+    Each kind of task adds `fits`, whether a run's predictions are for these examples; `outcome`, the decisions in the
+    predictions; `baselines`, their outcomes; and `breakdown`, what the report shows besides the figures.
     """
 
     headlines: ClassVar[tuple[str, ...]]  # the figures that methods are judged by, the most important first
     given_how: str  # what `given` means, in words
 
     def __init__(self, parts: Sequence[Sequence[Texts]], unit: str, given: Callable[..., np.ndarray]) -> None:
-        """`parts` are the rows of train, dev and perhaps test; `unit` names the words that first texts have.
+        """`parts` are the rows of train, dev and perhaps test; `unit` names what first texts are counted in.
 
         `given` tells which first texts, as words, those of the training data give away: (N,), bool.
         """
@@ -266,7 +266,7 @@ class ScoredTask:
         scored = test[0] if test else dev
         self.split = "test" if test else "dev"
         self.shared = known_rows(scored, train)  # (N,), bool: examples that are in the training data too
-        self.shared_with_dev = known_rows(scored, dev if test else [])  # or, of the test set, in the validation data
+        self.shared_with_dev = known_rows(scored, dev if test else [])  # or, for a test set, in the validation data
         self.given = given([first for first, _ in scored], [first for first, _ in train])
         self.groups: dict[str, Groups] = {"length": length_groups([first for first, _ in parts[-1]], unit)}
         if self.shared.any() and not self.shared.all():

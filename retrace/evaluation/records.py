@@ -1,6 +1,6 @@
 """Schemas of reports/metrics.json, the headline figures, and reports/scores.json, everything about each task.
 
-Figures are by name. A task with a test set is there twice, the second time by the name that `on_test` gives it.
+Figures are by name. A task with a test set is there twice, the second time under the name that `on_test` gives it.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from retrace.core.records import Record
 from retrace.statistics.scales import Comparison, Flags, Interval, Legend
 
 METRICS, DETAILS = Path("reports/metrics.json"), Path("reports/scores.json")
-DATA = "data"  # in place of a method: what a flag of the data is about
+DATA = "data"  # stands in place of a method for flags of the data
 BESIDE = ("HasAns_f1", "NoAns_f1", "validation_loss")  # beside the headlines in metrics.json
 
 Figures = dict[str, int | float]

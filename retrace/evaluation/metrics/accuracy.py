@@ -15,5 +15,5 @@ def resampled(outcome: Classified) -> Resampled:
 
 
 def shares(outcome: Classified) -> dict[str, Share]:
-    """The predictions that are right, of all."""
+    """The right predictions among all."""
     return {"accuracy": Share.among_all(np.equal(outcome.labels, outcome.predicted))}

@@ -4,9 +4,9 @@ Only questions that have an answer count. The settings are sacrebleu's defaults:
 kept, n-grams of one to four words; for orders without a match, counts of 1/2, 1/4 and so on. BLEU and its precisions
 are percentages, as in sacrebleu; lengths are in words, and the reference length is that of the closest right answer.
 
-`bleu_sentence` is the mean of each answer's own BLEU, as by nltk's sentence_bleu with its defaults, on the same words
-and not smoothed: if no n-gram of some length matches, or the answer is too short to have one, its precision is the
-smallest float, 2.2e-308. So an answer of three words or fewer scores about 0 even if it is right.
+`bleu_sentence` is the mean of each answer's own BLEU, as nltk's sentence_bleu computes it by default, on the same
+words and without smoothing: if no n-gram of some length matches, or the answer is too short to have one, its precision
+is the smallest float, 2.2e-308. So an answer of three words or fewer scores about 0 even if it is right.
 """
 
 import sys

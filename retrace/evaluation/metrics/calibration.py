@@ -3,8 +3,8 @@
 Examples are put in 15 bins by the probability of the decided class; the differences between mean confidence and
 accuracy of the bins are averaged, weighted by the number of examples. Absent if a model gives no probabilities.
 
-By chance it is above 0 even for a perfectly calibrated model, the more so the fewer examples a bin has, and resamples
-are biased once more. So it has no interval, and no method is called better by it.
+By chance it is above 0 even for a perfectly calibrated model, the more so the fewer examples a bin has, and resampling
+adds to this bias. So it has no interval, and no method is called better because of it.
 """
 
 from collections.abc import Sequence

@@ -72,7 +72,7 @@ def _area(positive: np.ndarray, probability: np.ndarray) -> Callable[[np.ndarray
     """
     order = np.argsort(-probability, kind="stable")
     of_class, others = order[positive[order]], order[~positive[order]]
-    # How many of the others, in order, are more probable than each example of the class, and how many no less.
+    # For each example of the class: how many of the others, in order, are more probable, and how many no less probable.
     ranks = [np.searchsorted(-probability[others], -probability[of_class], side) for side in ("left", "right")]
     # The others between two such places always count together. With many classes these stretches are few.
     places, ranks = np.unique(ranks, return_inverse=True)

@@ -1,6 +1,6 @@
 """ROUGE-1, ROUGE-2, ROUGE-L and ROUGE-Lsum (Lin 2004), F-measures, by Google's rouge-score.
 
-Only questions that have an answer count; if several are right, the best match does, for each of the four separately.
+Only questions that have an answer count, with the best match among their right answers for each of the four.
 Words are not stemmed, as in Hugging Face's `evaluate`. Fractions.
 """
 

@@ -2,9 +2,9 @@
 
 An answer is compared with each right one, and the best match counts. Both are lower-cased, stripped of punctuation and
 of the articles a, an and the. HasAns_ and NoAns_ figures are of the questions that have an answer and of those that
-have none. best_ figures are those at the best threshold above which a model abstains, found on the very questions that
-are scored, as by the script's `find_best_thresh`: starting from no answers at all, questions are answered one at a
-time, the surest first, and each changes the sum of the scores by its gain.
+have none. best_ figures are those at the best threshold above which a model abstains. It is found on the very questions
+that are scored, as in the script's `find_best_thresh`: starting from no answers at all, questions are answered one at
+a time, the surest first, and each changes the sum of the scores by its gain.
 """
 
 import re
@@ -74,7 +74,7 @@ def resampled(outcome: Answered) -> Resampled:
 
 
 def shares(outcome: Answered) -> dict[str, Share]:
-    """Exact match, of all questions and of each kind, and F1 where that of every answer is 0 or 1."""
+    """Exact match, of all questions and of each kind, and F1 if it is 0 or 1 for every answer."""
     values = _decided(outcome)
     return {
         prefix + name: share
@@ -84,7 +84,7 @@ def shares(outcome: Answered) -> dict[str, Share]:
 
 
 def examples(outcome: Answered) -> dict[str, int]:
-    """The number of questions behind the figures that are not of the answerable ones alone."""
+    """The number of questions, for figures that unanswerable questions count in too."""
     return dict.fromkeys(("exact_match", "f1", "best_exact_match", "best_f1"), len(outcome))
 
 

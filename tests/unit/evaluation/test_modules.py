@@ -80,7 +80,7 @@ WRONG_CLASSES = [
     ([[0.9, 0.1], [4.0, 6.0]], [0, 1], r"predictions: \[4.0, 6.0\] is not allowed"),
     ([[0.9, 0.1], [0.4, 0.6]], [1, 2], "references: 1 to 2; expected numbers of 2 classes from 0"),
     ([0, -1], [0, 1], "predictions: -1 to 0; expected numbers of 2 classes from 0"),
-    ([[0.9, 0.1], [1.0]], [0, 1], "predictions: expected as many probabilities for every example"),
+    ([[0.9, 0.1], [1.0]], [0, 1], "predictions: expected equally many probabilities for every example"),
     ([0, 1], [0, None], "references: expected one for every example"),
 ]
 
