@@ -29,7 +29,7 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> BertConfig:
 
 
 def before_vocabulary(model: BertForMaskedLM | BertForPreTraining, hidden: Tensor) -> Tensor:
-    """Hidden states (N, C) → what the product with the vocabulary takes, (N, C)."""
+    """Hidden states (N, C) → the input of the output embedding, (N, C)."""
     return model.cls.predictions.transform(hidden)
 
 

@@ -19,7 +19,7 @@ OPTIONS = ("rope_theta",)  # settings of `model` that not every family has
 # Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
 ATTENTION = ("attn.Wqkv", "attn.Wo")
 OUTPUTS = ("attn.Wo", "mlp.Wo")
-# Of a new classifier's weights, as in BERT. transformers' is 1/√width: a narrow model would start far from even odds.
+# As in BERT. transformers uses 1/√width, with which a narrow model's first predictions would be far from even odds.
 CLASSIFIER_STD = 0.02
 
 
@@ -48,7 +48,7 @@ class LastLayer(modeling_modernbert.ModernBertEncoderLayer):
         self, hidden_states: Tensor, attention_mask: Tensor | None = None, position_embeddings: Any = None,
         scored: Tensor | None = None, **others: Any,
     ) -> Tensor:  # fmt: skip
-        """Hidden states (B, T, C) → those after the layer: at positions (B, M) of the flattened batch, else all."""
+        """Hidden states (B, T, C) → those after the layer: at positions `scored` (B, M) of the flat batch, or all."""
         if scored is None:
             return super().forward(hidden_states, attention_mask, position_embeddings, **others)
         attention, normed, width = self.attn, self.attn_norm(hidden_states), hidden_states.shape[-1]
@@ -68,5 +68,5 @@ class LastLayer(modeling_modernbert.ModernBertEncoderLayer):
 
 
 def before_vocabulary(model: ModernBertForMaskedLM, hidden: Tensor) -> Tensor:
-    """Hidden states (N, C) → what the product with the vocabulary takes, (N, C)."""
+    """Hidden states (N, C) → the input of the output embedding, (N, C)."""
     return model.head(hidden)

@@ -33,5 +33,5 @@ def longest_input(config: PreTrainedConfig) -> int:
 
 
 def before_vocabulary(model: RobertaForMaskedLM, hidden: Tensor) -> Tensor:
-    """Hidden states (N, C) → what the product with the vocabulary takes, (N, C)."""
+    """Hidden states (N, C) → the input of the output embedding, (N, C)."""
     return model.lm_head.layer_norm(gelu(model.lm_head.dense(hidden)))
