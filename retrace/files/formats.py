@@ -25,7 +25,7 @@ LITTLE, FOLD = 1 << 30, 100  # bytes that any file may unpack to; how many times
 def read_records(path: Path, file_format: str | None = None) -> Records:
     """Read a file row by row; the format is that of its suffix unless `file_format` names it.
 
-    Raises InputError if the file is missing or the format is unknown, or naming the row that is malformed.
+    Raises InputError if the file is missing or the format is unknown; and naming the row, if one is malformed.
     """
     require_file(path)
     name = path.suffix.removeprefix(".").lower() if file_format is None else file_format
@@ -37,7 +37,7 @@ def read_records(path: Path, file_format: str | None = None) -> Records:
 def read_rows(path: Path) -> Rows:
     """Read all rows of a file.
 
-    Raises InputError as `read_records` does, and where there are none.
+    Raises InputError as `read_records` does, and if there are no rows.
     """
     rows = list(read_records(path))
     if not rows:
@@ -48,8 +48,8 @@ def read_rows(path: Path) -> Rows:
 def label_of(where: str, cells: Mapping[str, Any], column: str, hint: str) -> str:
     """A row's label as text without surrounding white space; 1.0, as pandas writes integers beside gaps, is 1.
 
-    Raises InputError naming the row if it is missing or empty, or neither text nor a whole number; `hint` is as for
-    `cell`.
+    Raises InputError naming the row if the label is missing or empty, or neither text nor a whole number; `hint` is as
+    for `cell`.
     """
     label = cell(where, cells, column, hint)
     if isinstance(label, float) and label.is_integer():

@@ -41,7 +41,7 @@ def read_files(settings: ClassificationSettings, key: str) -> TaskData:
 
 
 def parse_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) -> TaskData:
-    """Make examples of a task's tables, by part; `key` is its entry in data/params.yaml.
+    """Make examples from a task's tables, by part; `key` is its entry in data/params.yaml.
 
     Raises InputError naming the table and row of what is wrong.
     """
@@ -102,7 +102,7 @@ def _by_name(classes: Sequence[str]) -> dict[str, int]:
 
 
 def _class_numbers(labels: Collection[str], classes: Sequence[str], key: str) -> tuple[dict[str, int], int]:
-    """Class numbers by label: by name and, unless names are numbers, by numbers from 0 or 1 up; and which of the two.
+    """Class numbers by label (a name or, unless names are numbers, a number counted from 0 or 1), and that 0 or 1.
 
     Raises InputError if the labels do not tell which.
     """
