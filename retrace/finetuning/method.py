@@ -20,7 +20,7 @@ from retrace.finetuning.settings import METHODS, MethodSettings, method_settings
 from retrace.models.heads import Head, in_body, make_model, read_config, read_model, set_dropout
 
 FILE = "trained.safetensors"  # the weights that a method trains, if not all
-SPREAD = 1e-2  # standard deviation of an adapter's initial weights, truncated at two of them (section 3.6 of the paper)
+SPREAD = 1e-2  # standard deviation of an adapter's initial weights, cut off at twice that (section 3.6 of the paper)
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Method:
     tuning: ModuleType  # of retrace/methods
     settings: MethodSettings
     place: str = field(compare=False)  # where the settings were read: the file and the key
-    task: str | None = field(default=None, compare=False)  # whose settings they are; None: those of no single task
+    task: str | None = field(default=None, compare=False)  # the task that the settings are for; None: no single one
 
     @property
     def base(self) -> Path:
@@ -45,8 +45,8 @@ class Method:
     def tune(self, model: PreTrainedModel, head: Head, dropout: float | None = None) -> None:
         """Choose the weights to train and add those of the method.
 
-        `dropout` is for the layers that are there, not for those that the method adds. Raises InputError if there is
-        none of them, if no weight is left to train or if a setting does not suit the model.
+        `dropout` is the rate of the model's own dropout layers, not of those that the method adds. Raises InputError if
+        the model has none, if no weight is left to train or if a setting does not suit the model.
         """
         if dropout is not None:
             set_dropout(model, dropout, "dropout" if self.task is None else f"{self.task}.dropout")
@@ -63,7 +63,7 @@ class Method:
     ) -> PreTrainedModel:  # fmt: skip
         """The model to train: the checkpoint in `folder`, or random weights, with a head drawn from `seed`.
 
-        Raises InputError if there is none, or as `tune` does, to which `dropout` goes.
+        Raises InputError if `folder` has no checkpoint, and as `tune` does, which gets `dropout`.
         """
         if getattr(self.tuning, "FROM_RANDOM", False):
             model = make_model(head, read_config(folder), seed, attention, classes)

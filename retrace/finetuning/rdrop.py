@@ -9,7 +9,7 @@ from retrace.finetuning.task import Task, Tensors
 def rdrop_loss(task: Task, model: nn.Module, batch: Tensors, weight: float) -> Tensor:
     """The loss of two predictions and `weight` times their divergence, summed over the targets, in nats.
 
-    The paper's loss, whose first part is the sum of both, is halved, so that the same learning rates suit it.
+    The paper adds up the losses of both predictions; its loss is halved here, so that the same learning rates suit it.
     """
     twice = {name: torch.cat([tensor, tensor]) for name, tensor in batch.items()}
     scores = task.scores(model, twice)  # in one pass, in which each row has a dropout mask of its own

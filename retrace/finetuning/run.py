@@ -1,8 +1,8 @@
 """One cell of the fine-tuning grid, a task with a method and a seed: train, and write the predictions of every epoch.
 
-The weights of one epoch are kept, that of the lowest validation loss or the last, and its predictions are scored. Epoch
-0, before training, is never kept. A test set plays no part in this choice; it is predicted before training and with the
-kept weights only. Tasks write predictions and compute no metrics: `stages.evaluate` scores them.
+The weights of one epoch are kept, that with the lowest validation loss or the last, and its predictions are scored.
+Epoch 0, before training, is never kept. A test set plays no part in this choice; it is predicted before training and
+with the kept weights only. Tasks write predictions and compute no metrics: `stages.evaluate` scores them.
 """
 
 import argparse
@@ -41,7 +41,7 @@ POOL = 100  # batches that are sorted by length together: 2% padding on SST-2; a
 
 
 def bucketed(lengths: Sequence[int], batch_size: int, generator: torch.Generator) -> list[list[int]]:
-    """The indices of all examples in batches of similar length, in random order; a pool's last may be smaller."""
+    """The indices of all examples in batches of similar length, in random order; a pool's last batch may be smaller."""
     order = torch.randperm(len(lengths), generator=generator).tolist()
     batches = []
     for start in range(0, len(order), batch_size * POOL):

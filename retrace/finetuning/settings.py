@@ -60,7 +60,7 @@ class FineTuneSettings(Section):
 class MethodSettings(Section):
     """The settings of every method; some methods have more."""
 
-    method: str | None = Field(default=None, description="a file of retrace/methods; null: the one of the entry's name")
+    method: str | None = Field(default=None, description="a file of retrace/methods; null: the entry's name")
     checkpoint: str | None = Field(
         default=None,
         description="an entry under checkpoints in data/params.yaml to start from; null: the model pretrained here",
@@ -81,8 +81,8 @@ class FineTuneParams(Params):
 def load_method(name: str, key: str, place: Path | None = None) -> ModuleType:
     """A file of retrace/methods.
 
-    Raises InputError, which names the `key` of the settings, or of the file `place`, if there is none; or that file if
-    it is not what a method's has to be.
+    Raises InputError, which names the `key` of the settings, or of the file `place`, if there is no such method; or the
+    method's file if it does not define what a method needs.
     """
     return load_plugin(METHODS, name, ("Settings", "tune"), key, place)
 
