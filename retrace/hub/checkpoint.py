@@ -70,8 +70,9 @@ def draw_weights(folder: Path, seed: int) -> None:
 def set_padding(folder: Path) -> None:
     """Write the tokenizer's padding token into a config without one, and into that of a causal model.
 
-    A causal classifier reads the last token that is not the config's padding, so another one there, such as the 0 of
-    early Llamas whose tokenizer has no padding token, would make it read the padding. RoBERTa counts positions from it.
+    A causal classifier reads the last token that is not the config's padding, so a different one there, such as the 0
+    of early Llamas whose tokenizer has no padding token, would make it read the padding. RoBERTa's positions are
+    numbered from the config's padding id.
     """
     config = read_object(folder / CONFIG)
     is_causal = constants_of(config["model_type"])["OBJECTIVE"] == "causal"
@@ -109,7 +110,7 @@ def _check_sizes(path: Path) -> None:
     if hasattr(config, "quantization_config"):
         raise InputError(f"{path}: quantization_config is not allowed; weights are read as they were trained")
     positions = str(getattr(config, "position_embedding_type", "absolute"))
-    if positions.startswith("relative"):  # transformers 5 has none, and would leave their weights out in silence
+    if positions.startswith("relative"):  # transformers 5 has none, and would silently ignore their weights
         raise InputError(f"{path}: position_embedding_type: {positions} is not allowed; expected absolute")
     try:
         with torch.device("meta"):
@@ -189,7 +190,7 @@ def _vocabulary(folder: Path, name: str, model_type: str) -> dict[str, int]:
 
 
 def _require_case(folder: Path, name: str, vocabulary: dict[str, int]) -> None:
-    """Raise InputError unless it is certain whether the tokenizer should lower-case text, transformers' default.
+    """Raise InputError unless it is certain whether the tokenizer should lower-case text, as it does by default.
 
     If the config does not say, the vocabulary tells: one that was trained on lower-cased text has no capitals.
     """

@@ -178,7 +178,7 @@ def _fetched_before(pin: Pin, kind: Kind, download: Callable[..., str]) -> Path 
 
 
 def _stamp(folder: Path, patterns: Sequence[str]) -> Path:
-    """The file that says that the files of a snapshot that match the globs were verified."""
+    """The file that marks the files of a snapshot that match the globs as verified."""
     digest = hashlib.sha256(" ".join(patterns).encode()).hexdigest()[:16]
     return folder.parents[1] / "verified" / f"{folder.name}-{digest}"
 
@@ -201,7 +201,7 @@ def require_token() -> None:
 def upload(
     folder: Path, repository: str, branch: str | None, private: bool, message: str, ours: Sequence[str]
 ) -> tuple[Pin, bool]:
-    """Upload a folder; returns the commit that holds it, and whether it is new: else the repository had all files.
+    """Upload a folder; returns the commit that holds it, and whether that is new; if not, the files were all there.
 
     The repository and the branch are created if need be. Files of the repository that are not in `folder` are deleted
     if one of the globs `ours` matches. Raises InputError if the hub refuses the upload, or the repository is public
