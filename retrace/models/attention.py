@@ -47,7 +47,7 @@ def lean_attention(
 
 
 def added_mask(seen: Tensor) -> Tensor:
-    """The mask that is added to scores so that a query sees the keys where `seen` is True, in products' precision."""
+    """The mask that is added to scores so that queries see keys where `seen` is True, in the precision of products."""
     precision = product_precision(seen.device)
     return torch.zeros_like(seen, dtype=precision).masked_fill_(~seen, torch.finfo(precision).min)
 
@@ -157,7 +157,7 @@ class PostNormLastLayer(nn.Module):
         self, hidden_states: Tensor, attention_mask: Tensor | None = None, *rest: Any, scored: Tensor | None = None,
         **others: Any,
     ) -> Tensor:  # fmt: skip
-        """Hidden states (B, T, C) → those after the layer: at positions (B, M) of the flattened batch, else all."""
+        """Hidden states (B, T, C) → those after the layer: at positions `scored` (B, M) of the flat batch, or all."""
         if scored is None:
             return super().forward(hidden_states, attention_mask, *rest, **others)
         attention = self.attention.self

@@ -229,7 +229,7 @@ def _set_classes(config: PreTrainedConfig, head: Head, classes: Sequence[str]) -
 
 
 def _require_matrices(model: PreTrainedModel) -> None:
-    """Raise InputError if `ATTENTION` or `OUTPUTS` name what is no matrix of a layer: methods would pass over it."""
+    """Raise InputError if `ATTENTION` or `OUTPUTS` name anything but a layer's matrix: methods would skip it."""
     family, kind = family_of(model.config), model.config.model_type
     inner = [name for name, module in model.named_modules() if isinstance(module, nn.Linear) and _LAYER.match(name)]
     found = sorted({_LAYER.sub("", name) for name in inner})

@@ -24,7 +24,7 @@ def head_loss(hidden: Tensor, head: nn.Linear, targets: Tensor) -> Tensor:
 
     PyTorch keeps the scores, its largest tensor, for the backward pass, in two precisions; here only the gradients of
     states and weights are kept. Its `linear_cross_entropy` does the same, but is slower on a CPU than head and loss
-    apart. Compiled models may have targets of -100, for none. Products are in autocast's precision.
+    apart. Compiled models may have targets of -100, which stand for no target. Products are in autocast's precision.
     """
     precision = product_precision(hidden.device)
     return cast(Tensor, _HeadLoss.apply(hidden, head.weight, head.bias, targets, precision))
@@ -87,7 +87,7 @@ class LanguageModel(nn.Module):
     def forward(self, ids: Tensor, at: Tensor, targets: Tensor | None = None) -> Tensor:
         """Scores over the vocabulary (N, V) for token ids (B, T), at N positions in the flattened ids.
 
-        Positions are (N,), or (B, M) with M in each row, where the last layer is computed for these only. With targets
+        Positions are (N,), or (B, M) with M in each row; then the last layer is computed for these only. With targets
         (N,) the result is their summed loss instead, in nats.
         """
         if at.ndim == 2 and self._late:
