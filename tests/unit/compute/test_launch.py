@@ -81,7 +81,8 @@ def test_restarted_processes_find_each_other(tmp_path: Path) -> None:
 def test_a_launch_file_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     here = Project(tmp_path, {**os.environ, "PYTHONPATH": str(ROOT)})
     done = here.stage("retrace.compute.launch", "--config_file", "launch/gpsu.yaml", "-m", "stages.pretrain", code=2)
-    assert done.stderr == "error: launch/gpsu.yaml: no such file; RETRACE_LAUNCH names a file of launch/, such as gpus\n"
+    said = "error: launch/gpsu.yaml: no such file; RETRACE_LAUNCH names a file of launch/, such as gpus\n"
+    assert done.stderr == said
 
 
 @pytest.mark.parametrize(("variables", "options"), [({"SLURM_CPUS_PER_TASK": "24"}, ["--cpus-per-task=24"]), ({}, [])])
