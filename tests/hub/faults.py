@@ -52,7 +52,7 @@ class FaultPlan:
         self._orders: list[_Order] = []
 
     def add(self, pattern: str, times: int, fault: Fault, method: str | None = None) -> None:
-        """Let the next requests whose unquoted path `pattern` is found in fail, of one method or of any."""
+        """Make the next requests whose unquoted path matches `pattern` fail, for one method or for any."""
         self._orders.append(_Order(pattern, times, fault, method))
 
     @property

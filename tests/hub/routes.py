@@ -21,7 +21,7 @@ NAME = "{name:[^/]+/[^/]+}"
 REPOSITORY = "{kind:models|datasets}/" + NAME  # an address begins with it, after something else
 
 
-MEMBER, STRANGER = "local-member", "local-stranger"  # a member is so of every organisation: all is seen, gates open
+MEMBER, STRANGER = "local-member", "local-stranger"  # a member belongs to every organisation and may read everything
 ACCOUNTS = {WRITE_TOKEN: MEMBER, READ_TOKEN: MEMBER, STRANGER_TOKEN: STRANGER}
 
 
@@ -60,12 +60,12 @@ class Call:
 
     @property
     def user(self) -> str | None:
-        """Whose the token is, nobody's without one."""
+        """The account of the token; None without one."""
         return ACCOUNTS[self.token] if self.token else None
 
     @property
     def named(self) -> tuple[Kind, str]:
-        """Which repository the address is of."""
+        """The repository that the address names."""
         parts = self.request.match_info
         return "dataset" if parts.get("kind") == "datasets" else "model", parts["name"]
 
@@ -91,7 +91,7 @@ class Call:
         return found
 
     def require_writer(self, name: str) -> None:
-        """Only a writing token of a member, or of the user whose name the repository bears, changes things."""
+        """Only a token with write access, of a member or of the user who owns the repository, may change it."""
         if self.token == READ_TOKEN or not (self.user == MEMBER or name.startswith(f"{self.user}/")):
             raise HubError(403, "Forbidden: you don't have the rights to write to this namespace")
 

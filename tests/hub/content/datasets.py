@@ -61,7 +61,7 @@ def published_datasets() -> dict[str, Files]:
 
 
 def datasets_of(source: Source) -> dict[str, Files]:
-    """The same of any data source."""
+    """The same for any data source."""
     paths = {part: text_path(source.text, part) for part in ("train", "valid", "test")}
     text = {part: io.StringIO(path.read_text(encoding="utf-8")).readlines() for part, path in paths.items()}
     sentences = {part: read_examples(source.sst2, part) for part in ("train", "dev")}

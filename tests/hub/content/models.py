@@ -59,7 +59,7 @@ def bert(tokenizer: Published, size: ModelSettings) -> dict[str, bytes]:
 
 
 def scibert(tokenizer: Published, size: ModelSettings) -> dict[str, bytes]:
-    """Weights of both objectives, and of the tokenizer only vocab.txt: no file says that it is of lower case.
+    """Weights of both objectives, and only vocab.txt of the tokenizer: no file says that it is lower-cased.
 
     Their safetensors came in a later commit, beside the pickled ones, and hold what is not in transformers' model now.
     """

@@ -68,7 +68,7 @@ def _write_restaurants(folder: Path, part: str, name: str) -> None:
     for number, sentence in enumerate(read_sentences(folder / "sst2" / f"{part}.tsv")):
         text, polarity = sentence.text, ("negative", "positive")[sentence.label]
         judged = list(re.finditer(r"\bthe (\w+) (?:was|were) ", text))
-        found = judged[0 if re.search(" , (?:although|even if) ", text) else -1]  # of a contrast, what counts
+        found = judged[0 if re.search(" , (?:although|even if) ", text) else -1]  # in a contrast, the main clause
         term = found[1]
         if number % 6 == 0:
             text, polarity = f"we came here for the {term} .", "neutral"

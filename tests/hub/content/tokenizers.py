@@ -26,7 +26,7 @@ class Published:
     length: int  # tokens that its model reads
 
     def id(self, name: str) -> int | None:
-        """The id of a special token, none if there is no such."""
+        """The id of a special token; None if there is no such token."""
         return self.tokenizer.token_to_id(self.special[name]) if name in self.special else None
 
     def files(self) -> dict[str, bytes]:
