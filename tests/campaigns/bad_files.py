@@ -79,7 +79,7 @@ def text_cases(draw: Random) -> Iterator[Case]:
 
 
 def table_faults(draw: Random, delimiter: str, column: str, empty: str) -> Iterator[Fault]:
-    """Of a table of `column` and label, without quotes; a message about an empty one says no `empty`."""
+    """Faults of a table of `column` and label, without quotes; `empty` is what is said of one without rows."""
     count = draw.randint(4, 9)
     texts = [sentence(draw) for _ in range(count)]
     labels = [str(row % 2) for row in range(count)]

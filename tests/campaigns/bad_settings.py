@@ -108,7 +108,7 @@ def settings_cases(draw: Random) -> Iterator[Case]:
 # Values that the words of docs/settings.md do not rule out.
 TASK = {"folder": "data/own/a", "train": "t.csv", "dev": "d.csv", "pair": "b"}
 TRAINED = {"lr": 0.001, "epochs": 1, "batch_size": 8}
-CLASHES: tuple[tuple[Any, ...], ...] = (  # what is said after the first key of each, VALUE being that it is not allowed
+CLASHES: tuple[tuple[Any, ...], ...] = (  # the message after the first key of each; VALUE stands for "… is not allowed"
     (" VALUE; expected a list with some of", {"tokenizer.train_on": []}),
     (" VALUE; expected at", {"finetune.tasks": [], "finetune.questions": []},
      {"finetune.tasks": [], "finetune.squad_methods": []}),

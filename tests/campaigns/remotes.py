@@ -62,7 +62,7 @@ class Trials:
         return done.returncode, self.said[-1]
 
     def clone(self, recorded: bool = True) -> Project:
-        """A clone, if not `recorded` one in which nothing says what was run."""
+        """A clone; unless it is `recorded`, nothing in it says what was run."""
         shutil.rmtree(self._clone, ignore_errors=True)
         subprocess.run(["git", "clone", "-q", self.project.folder, self._clone], check=True)
         for name in () if recorded else ("dvc.lock", "data/dvc.lock", *UNCACHED):

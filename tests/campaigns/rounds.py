@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tests.toy import Project
 
-State = dict[str, Any]  # what is other than at the start, by name
+State = dict[str, Any]  # what differs from the start, by name
 
 
 class Edit(NamedTuple):
@@ -79,7 +79,7 @@ KINDS = {"edit": 60, "two edits": 8, "revert": 20, "start": 7, "nothing": 5}
 BACK = 10  # rounds that a revert may go back
 VICTIMS = {"stage": 10, "all": 8, "stop": 5, "dvc": 3}  # the last is slow: DVC is not started from the warm server
 STARTING = 6.0  # seconds longer that it takes with it
-KILLED, ABANDONED = 0.4, 0.3  # share of rounds in which something is killed; of those, that are given up
+KILLED, ABANDONED = 0.4, 0.3  # share of rounds in which something is killed, and share of those that are given up
 CHORES = {"gc": 0.12, "gc of branches": 0.05, "killed gc": 0.05, "doctor": 0.25, "check": 0.06}  # how often
 
 

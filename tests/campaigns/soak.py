@@ -176,7 +176,7 @@ def end(soak: Soak, digests: dict[str, str], sizes: dict[str, int]) -> dict[str,
 
 
 def _others(project: Project, found: dict[str, str], start: dict[str, str]) -> list[str]:
-    """Results that are others than at the start, and what git calls changed.
+    """Results that differ from those at the start, and what git calls changed.
 
     But for the lock files, which have the digests of files with times in them.
     """

@@ -58,7 +58,7 @@ def outputs(lock: str) -> list[dict[str, object]]:
 def queue(whole: Path, folder: Path) -> tuple[int, list[str]]:
     """How many places for checkpoints there were when two workers made the same run, and what is wrong after it."""
     project = trials.fresh(whole, folder)
-    for name, other in (("one", "perplexity.seed=1"), ("two", "perplexity.seed=2")):  # of no account to this stage
+    for name, other in (("one", "perplexity.seed=1"), ("two", "perplexity.seed=2")):  # which this stage does not read
         settings = ("-S", f"sst2.epochs={EPOCHS}", "-S", other)
         project.run("dvc", "exp", "run", "--queue", "-n", name, *settings, RUN)
     places, ended = set[str](), False
