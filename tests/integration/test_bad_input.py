@@ -24,7 +24,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))
 runpy.run_module("stages.{module}", run_name="__main__")
 """
 
-# So many bytes of address space beside what the imports take.
+# Limits the address space to this many bytes more than the imports take.
 SHORT_OF_MEMORY = """
 import re, resource, runpy
 from pathlib import Path

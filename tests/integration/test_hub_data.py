@@ -47,7 +47,7 @@ def _bytes(folder: Path) -> dict[Path, bytes]:
 
 
 def test_the_source_is_what_the_sample_is_and_is_fetched_once(user: Project, hub: LocalHub, tmp_path: Path) -> None:
-    """Of the configs asked for, and no others: real cards list the large WikiText and GLUE's other tasks first."""
+    """Only the configs asked for are fetched: real cards list the large WikiText and GLUE's other tasks first."""
     user.stage("sources.sample")
     sample = Source.within(Path(shutil.copytree(user.folder / "data", tmp_path / "sample")))
     said = user.stage("sources.hub", code=2).stderr

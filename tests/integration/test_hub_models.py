@@ -70,8 +70,8 @@ def test_a_model_of_the_hub_is_passed_on_offline(user: Project, hub: LocalHub) -
     assert tokenizer == published_models()[ROBERTA]["tokenizer.json"]
 
 
-def test_of_wrong_bytes_nothing_is_left(user: Project, hub: LocalHub) -> None:
-    """What else goes wrong is as of data sets, see test_hub_data.py."""
+def test_wrong_bytes_leave_nothing_behind(user: Project, hub: LocalHub) -> None:
+    """Other faults are handled as for data sets, see test_hub_data.py."""
     _start_from(user, "llama", f"{LLAMA}@{add_models(hub)[LLAMA]}")
     hub.fail("/storage/", 1, WrongBytes())
     line = _fetch(user, code=2)

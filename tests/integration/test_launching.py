@@ -31,7 +31,7 @@ def _assert_alike(one: Path, two: Path) -> None:
     assert sorted(path.name for path in one.iterdir()) == sorted(path.name for path in two.iterdir())
     mine, theirs = (load_file(next(folder.glob("*.safetensors"))) for folder in (one, two))
     assert {name: weight.shape for name, weight in mine.items()} == {n: w.shape for n, w in theirs.items()}
-    # The bias of span scores moves all of them alike, of which softmax takes no notice: its gradient is noise.
+    # The bias of span scores shifts all of them alike, which softmax ignores: its gradient is noise.
     far = [n for n, weight in mine.items() if (theirs[n] - weight).abs().mean() > 1e-3 and n != "body.classifier.bias"]
     assert far == []
     for name in ("config.json", "tokenizer.json"):

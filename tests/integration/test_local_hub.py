@@ -16,7 +16,7 @@ from tests.hub.client import run_client
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[LocalHub]:
-    """A hub with one model, from which every request was served, and of which nothing is left once it has stopped."""
+    """A hub with one model; it serves every request, and leaves nothing behind when it stops."""
     before = threading.active_count()
     with LocalHub(tmp_path / "hub") as hub:
         hub.add("model", "org/model", {"a.txt": b"text", "b.txt": b"text"})
@@ -34,7 +34,7 @@ def _ask(hub: LocalHub, path: str, method: str = "GET", seconds: float = 5) -> A
         return answer
 
 
-def test_a_status_comes_as_often_as_it_was_ordered(hub: LocalHub) -> None:
+def test_an_error_status_comes_as_often_as_it_was_ordered(hub: LocalHub) -> None:
     hub.fail(r"a\.txt", 2, Status(429, retry_after=7))
     answers = [_ask(hub, f"/org/model/resolve/main/{name}.txt") for name in "abaa"]
     assert [answer.status for answer in answers] == [seen.status for seen in hub.requests] == [429, 200, 429, 200]

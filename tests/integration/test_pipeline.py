@@ -41,7 +41,7 @@ def _ran(done: subprocess.CompletedProcess[str]) -> set[str]:
 
 
 def _changed(project: Project) -> set[str]:
-    """The stages of which DVC says that something that they depend on is another."""
+    """The stages whose dependencies have changed, according to DVC."""
     return set(json.loads(project.run("dvc", "status", "--json").stdout)) & ALL
 
 
@@ -278,7 +278,7 @@ def test_a_name_in_the_settings_is_no_command(clone: Project) -> None:
 
 
 def test_the_running_text_is_where_the_counts_say(project: Project) -> None:
-    """With which pretraining ends where `text_epochs` asks for it; passages of SQuAD come after it."""
+    """Pretraining ends on the running text if `text_epochs` is set; in the stream, SQuAD's passages come after it."""
     project.set("tokenizer.train_on", ["text", "squad"])
     for stage in ("sources.sample", "sources.model", "tokenize"):
         project.stage(stage)

@@ -24,7 +24,7 @@ from tests.toy import Project, copy_project, holding
 pytestmark = pytest.mark.timeout(900)
 
 METHODS = ("full", "scratch", "frozen", "lora", "adapter")
-PARTS = ("lora", "adapter")  # of which the trained part may be published alone
+PARTS = ("lora", "adapter")  # methods whose trained part may be published alone
 EVEN_IF = tuple(f"--even-if={doubt}" for doubt in ("unlearned", "stale", "dirty"))
 UNLEARNED = ("--push", "--even-if", "unlearned")
 CELL = ("org/x", "--task", "sst2", *UNLEARNED)

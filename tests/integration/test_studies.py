@@ -14,7 +14,7 @@ STUDIES = ("bert-mlm-nsp", "sixth", "roberta-small", "plm-peft")
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_the_small_run_fills_every_cell(tmp_path: Path, hub: LocalHub, study: str) -> None:
-    """A study takes only its folder: one is called as no file of the project knows it."""
+    """A study needs nothing but its folder: one has a name that occurs in no file of the project."""
     project = copy_project(tmp_path / "project", git=True)
     folder = project.folder / "studies" / study
     if study == "sixth":

@@ -61,7 +61,7 @@ def test_stand_ins_of_restaurants_judge_the_term_at_its_place_as_they_say(tmp_pa
 
 
 def test_a_hub_by_hand_has_what_a_study_pins_and_makes_its_files(tmp_path: Path, monkeypatch) -> None:
-    """Of the files of one's own, those that are not there."""
+    """It makes only those of the user's own files that are missing."""
     study, mine = tmp_path / "studies/study", tmp_path / "data/own/acl-arc/test.jsonl"
     own = tmp_path / "hub/models/org/own"
     for folder in (study, mine.parent, own):
