@@ -142,7 +142,7 @@ def test_a_stage_reads_the_keys_that_dvc_compares(file: str) -> None:
 
 @pytest.mark.parametrize("ending", ["", ".dir"])
 def test_only_what_has_another_content_than_its_name_says_is_damaged(here: Path, capsys, ending: str) -> None:
-    """Of a file, and of the list of a folder's; what DVC is writing has no such name yet."""
+    """For a file and for the list of a folder; what DVC is still writing has no such name yet."""
     (here / ".dvc").mkdir()
     names = (f"5d/41402abc4b2a76b9719d911017c592{ending}", f"00/{'0' * 30}{ending}", "00/tmpa1")
     sound, damaged, temporary = (cache_folder() / name for name in names)

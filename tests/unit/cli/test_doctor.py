@@ -197,7 +197,7 @@ def test_without_settings_it_says_where_to_run_it(here: Path, command: str) -> N
 
 
 @pytest.mark.parametrize("level", ["", "--local "])
-def test_a_remote_of_which_nothing_is_compared(checkout: Project, level: str) -> None:
+def test_a_remote_whose_downloads_are_not_checked(checkout: Project, level: str) -> None:
     config = checkout.folder / (".dvc/config.local" if level else ".dvc/config")
     config.write_text("[core]\n    remote = shared\n['remote \"shared\"']\n    url = ../shared\n")
     said = "shared: downloads are not checked against their MD5"

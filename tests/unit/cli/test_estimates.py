@@ -137,7 +137,7 @@ def test_memory_of_generated_answers_is_that_of_a_language_model(here: Path) -> 
     assert refused("memory", "bert-base", "--batch", "2", "--length", "32", "--head", "qa") == said
 
 
-def test_methods_of_which_none_is_left_are_one_line(here: Path) -> None:
+def test_no_methods_at_all_are_refused_in_one_line(here: Path) -> None:
     copy_settings(here).set("methods", None)
     assert refused("parameters") == "error: params.yaml: methods: null is not allowed; expected a mapping\n"
 

@@ -29,7 +29,7 @@ def _squad(predictions: object, *options: str, numbers: object = None) -> Done:
 
 
 def _classes(gold: str, given: str, *options: str) -> Done:
-    """Score classes, of which the right ones are a tsv, the given ones a csv."""
+    """Score predicted classes in a csv against gold classes in a tsv."""
     Path("gold.tsv").write_text(gold)
     Path("given.csv").write_text(given)
     return retrace("score", "classification", "gold.tsv", "given.csv", *options)
@@ -246,7 +246,7 @@ def test_where_one_class_is_right_all_predictions_may_be_wrong() -> None:
 
 
 def test_numbers_of_other_questions_are_left_out() -> None:
-    """Of those that the data set does not have, and with --allow-missing of those without a prediction."""
+    """Questions that the data set does not have and, with --allow-missing, questions without a prediction."""
     expected = _scores(_squad(WHOLE, numbers={"a": 0.25, "b": 0.75}))
     assert _scores(_squad(WHOLE | {"z": "x"}, numbers={"z": 0.5, "a": 0.25, "b": 0.75})) == expected
     assert _scores(_squad({"a": "Ada Lund"}, "--allow-missing", numbers={"a": 0.25, "b": 0.75}))["total"] == 1

@@ -114,7 +114,7 @@ def test_a_study_leaves_no_tasks_of_another(folder: Path) -> None:
 
 
 def test_the_samples_preset_sets_every_key_but_those_that_presets_leave_alone() -> None:
-    """Else what params.yaml has for such a key stays, whatever preset is written."""
+    """Otherwise such a key would keep its value in params.yaml, whatever preset is written."""
     keys = {key.name for key in documented_keys() if file_of(key.name) == PARAMS}
     keys |= {f"{task}.optimizer.{name}" for task in ("sst2", "squad") for name in OptimizerSettings.model_fields}
     values = flat(read_yaml(ROOT / PRESETS / "sample.yaml"))
@@ -137,7 +137,7 @@ def test_a_preset_says_how_many_values_it_changed_and_where(folder: Path) -> Non
 
 
 def test_an_alias_is_a_value_of_its_own(folder: Path) -> None:
-    """Sections of params.yaml that are one in the file get what the preset has for each."""
+    """Sections of params.yaml that share one YAML anchor each get the values that the preset has for them."""
     path = folder / "params.yaml"
     yaml = YAML()
     params = yaml.load(path)
@@ -206,7 +206,7 @@ def test_a_wrong_preset_is_one_line_and_changes_nothing(folder: Path, text: str,
     assert _lines(folder) == _lines(ROOT)
 
 
-def test_a_preset_that_there_is_not(folder: Path) -> None:
+def test_a_preset_that_does_not_exist(folder: Path) -> None:
     said = "error: huge: no such file or preset; presets: bert-base, real, sample\n"
     assert refused("preset", "huge") == said
 
