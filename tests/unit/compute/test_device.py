@@ -74,7 +74,7 @@ def test_a_gpu_is_leased_before_cuda_starts_unless_a_cpu_is_asked_for(monkeypatc
 
 @pytest.mark.parametrize(("variable", "value"), [("MIXED_PRECISION", "bf16"), ("DYNAMO_BACKEND", "eager")])
 def test_accelerates_own_settings_change_neither_precision_nor_model(monkeypatch, variable: str, value: str) -> None:
-    """Its launcher passes them on from a file that people have for other programs."""
+    """Its launcher passes them on from a configuration file that people keep for other programs."""
     monkeypatch.setenv(f"ACCELERATE_{variable}", value)
     AcceleratorState._reset_state()  # which is otherwise made once for all tests
     model = torch.nn.Linear(3, 2)
@@ -115,7 +115,7 @@ def test_processes_have_different_dropout_masks_and_the_first_those_of_a_single_
 
 
 def test_an_update_of_several_processes_on_cpus_is_waited_for_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And whatever comes after it as long as by default; compiled models start slowly, a single process never waits."""
+    """What follows has the default timeout again; so have compiled models, which start slowly, and single processes."""
     found: list[Any] = []
     monkeypatch.setattr(device, "_set_pg_timeout", found.append)
     with suppress(KeyError), one_of(2, 0).short_timeout():
@@ -146,7 +146,7 @@ def test_updates_are_waited_for_briefly_and_evaluations_are_not(tmp_path: Path, 
 
 
 def test_a_single_process_has_lost_nobody() -> None:
-    """Whatever else timed out: the error stays what it is."""
+    """Its error is passed on unchanged, even if something timed out."""
     with pytest.raises(RuntimeError, match=r"^the file system timed out$"), one_of(1, 0).together():
         raise RuntimeError("the file system timed out")
     with pytest.raises(device.Interrupted, match=r"^process 1 lost contact with another"), one_of(2, 1).together():

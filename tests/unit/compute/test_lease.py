@@ -104,7 +104,7 @@ def test_more_processes_than_gpus_are_refused(tmp_path: Path, monkeypatch: pytes
 
 
 def test_processes_of_one_launcher_do_not_wait_for_the_only_gpu(tmp_path: Path) -> None:
-    """The first, which has it, would wait for the second in the process group."""
+    """The first has leased it, and would wait for the second in the process group."""
     gpus = {**pretend_gpus(tmp_path, 1), "LOCAL_WORLD_SIZE": "2"}
     launch = _start(gpus, sys.executable, "-c", LAUNCH, ONE)
     assert _line(launch.stderr) == "error: 2 processes share GPU-0; expected at most one process for each GPU"
@@ -143,7 +143,7 @@ def test_there_are_no_gpus_without_a_driver(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_gpus_are_numbered_as_nvidia_smi_does(tmp_path: Path) -> None:
-    """By which the leases name them; CUDA's own order begins with the fastest."""
+    """The leases use these numbers; CUDA's own order begins with the fastest GPU."""
     said = (
         "import os; from retrace.compute.lease import lease_gpus; lease_gpus(); print(os.environ['CUDA_DEVICE_ORDER'])"
     )

@@ -53,7 +53,7 @@ def _found(folder: Path, **variables: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Of processes that share the weights."""
+    """What two processes that share the weights wrote down."""
     return _found(tmp_path_factory.mktemp("sharded"), ACCELERATE_USE_FSDP="true")
 
 
