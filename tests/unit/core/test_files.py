@@ -237,5 +237,5 @@ def test_a_link_under_the_temporary_name_is_not_followed(tmp_path: Path) -> None
 
 
 def test_floats_in_tuples_are_rounded_too() -> None:
-    """As records have them, whose fields are tuples."""
+    """Records have them: their fields are tuples."""
     assert rounded({"ends": (1.23456789, (2.3456789, 1))}) == {"ends": [1.23457, [2.34568, 1]]}

@@ -170,7 +170,7 @@ def _digest(settings: dict[str, Any]) -> str:
 
 
 def test_another_setting_input_or_module_gives_another_digest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By which checkpoints are found: a run must not go on from those of another."""
+    """Checkpoints are found by this digest: a run must not continue from those of another."""
     first = _digest({"lr": 1})
     assert _digest({"lr": 1}) == first
     Path("params.yaml").write_text("lr: 2\nother: 1\n")
@@ -197,7 +197,7 @@ def test_what_the_guard_takes_for_code_is_what_dvc_takes_for_code() -> None:
 
 @pytest.mark.parametrize(("name", "counts"), [("sample/words.json", True), ("report/page.css", False)])
 def test_a_file_beside_an_imported_module_is_code_too(tmp_path: Path, name: str, counts: bool) -> None:
-    """DVC records it with the module's folder: here the words of the corpus, which are read by an import."""
+    """DVC records it with the folder of the module: here the words of the corpus, which the import reads."""
     edit = f"with guarded('x', [], {{}}): Path('retrace/{name}').write_text('edited')"
     imports = "from pathlib import Path\nimport retrace.sample.language\nfrom retrace.core.guard import guarded"
     done = _run_stage(tmp_path, "long", f"{imports}\n{edit}")

@@ -23,7 +23,7 @@ def test_git_answers_for_the_folder_or_fails_in_one_line(tmp_path: Path, monkeyp
 
 
 def test_a_study_is_of_the_commit_of_the_project_around_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where git does not see the study's folder: what is changed is the project."""
+    """Also if git ignores the study's folder: changes are those of the project."""
     (tmp_path / ".gitignore").write_text(".retrace\n")
     git("init", "-q", folder=tmp_path)
     git("add", ".", folder=tmp_path)
@@ -56,7 +56,7 @@ def test_git_names_files_whatever_their_bytes(tmp_path: Path) -> None:
 
 
 def test_what_the_pipeline_writes_and_what_git_does_not_know_is_no_change(tmp_path: Path, monkeypatch) -> None:
-    """Else the origin of every stage but the first would be a commit with changes."""
+    """Otherwise every stage but the first would be recorded as run from a commit with changes."""
     monkeypatch.setattr(records, "PROJECT", tmp_path)
     written = ("dvc.lock", "data/dvc.lock", "reports/metrics.json", "studies/a/reports/study.json")
     for name in (*written, "params.yaml"):
