@@ -74,7 +74,7 @@ def test_documents_that_parts_of_the_text_share_are_counted(tmp_path: Path) -> N
 
 
 def test_unknown_words_are_a_share_of_all_words(tmp_path: Path) -> None:
-    """Of train 2 of 8; each article, and each paragraph of plain text, is a document."""
+    """2 of the 8 words of train; each article, and each paragraph of plain text, is a document."""
     for part, text in {"train": "a <unk> b c\n\n<unk> d e f\n", "valid": "a\n", "test": "a b\n"}.items():
         write_text(text_path(tmp_path, part), text)
     card = text_card(tmp_path)
