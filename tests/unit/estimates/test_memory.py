@@ -123,7 +123,7 @@ def test_planned_memory_is_that_of_real_tensors(family: str, method: str, bf16: 
 def test_planned_memory_is_that_of_an_update_in_parts_and_with_layers_computed_again(
     tmp_path: Path, family: str, parts: int | None, again: bool
 ) -> None:
-    """Of the training loop's own updates, batches included."""
+    """The real tensors are those of the training loop's own updates, batches included."""
     device = replace(tiny_device(), micro_batch=parts, recomputes=again)
     sizes = MODEL.model_copy(update={"layers": 6})
     with LiveMemory() as live:
@@ -137,7 +137,7 @@ def test_planned_memory_is_that_of_an_update_in_parts_and_with_layers_computed_a
 
 
 def test_most_activations_may_be_there_before_any_gradient() -> None:
-    """In parts, the second of which begins with all gradients, they are those of a part."""
+    """With two micro-batches, the peak has the activations of one and all gradients, which exist before the second."""
     config = make_config("llama", MODEL.model_copy(update={"layers": 6}), VOCABULARY)
     whole, parts = (
         update_needs("language_model", config, Load(8, 40, 320, False, "eager", most), ADAMW) for most in (None, 4)

@@ -136,7 +136,7 @@ def test_training_is_planned_for_the_windows_that_it_reads(machine) -> None:
 
 
 def test_each_process_is_planned_for_the_largest_share_of_a_batch(machine, monkeypatch) -> None:
-    """Of five examples one of two processes takes three, as of six."""
+    """One of two processes takes three of five examples, as many as of six."""
     monkeypatch.setenv("WORLD_SIZE", "2")
 
     def memory(batch: int) -> int:
