@@ -96,7 +96,7 @@ def test_seeds_that_are_all_the_same_have_no_deviation() -> None:
 
 
 def test_methods_are_held_against_baselines_on_the_same_examples() -> None:
-    """Of 60 reviews 54 are right and by the majority's class 30: 27 only by the method, 3 only by the majority."""
+    """The method is right on 54 of 60 reviews, the majority class on 30: on 27 only the method, on 3 only the class."""
     alike = _assess(*(_trial("full", seed, (30, 6, 0)) for seed in (1, 2, 3))).methods["full"].ahead["majority"]
     reach = 1.96 * ((30 / 60 - 0.4**2) / 60) ** 0.5
     assert alike == pytest.approx({"low": 0.4 - reach, "high": 0.4 + reach}, abs=0.01)
@@ -117,7 +117,7 @@ def test_methods_are_compared_and_the_better_one_named_from_several_seeds() -> N
     assert found.methods["full"].flags == {}
 
 
-def test_of_two_seeds_that_are_clearly_better_no_method_is_flagged() -> None:
+def test_a_method_that_is_clearly_better_with_two_seeds_is_not_flagged() -> None:
     """21 points ahead: Student's t of two degrees of freedom for two samples, where Welch's has one, and 32 points."""
     wrong = {("full", 1): 6, ("full", 2): 9, ("scratch", 1): 20, ("scratch", 2): 20}
     found = _assess(*(_trial(method, seed, (30, of, 0)) for (method, seed), of in wrong.items()))
@@ -246,7 +246,7 @@ def test_texts_that_the_test_shares_with_dev_and_training_are_counted() -> None:
 
 
 def test_lengths_classes_and_confusions() -> None:
-    """Of 30 bad reviews one model calls 6 good, the other none."""
+    """One model calls 6 of the 30 bad reviews good, the other none."""
     seeds = [_run(_logits([*[1] * wrong, *LABELS[wrong:]]), seed=seed) for seed, wrong in ((1, 12), (2, 0))]
     details = _assess(*seeds).methods["full"]
     (group,) = details.groups["length"].values()
@@ -327,7 +327,7 @@ def test_a_score_that_the_data_does_not_allow_is_absent() -> None:
     assert (found.headlines, [*found.methods["full"].figures]) == ([], ["validation_loss"])
 
 
-def test_what_gives_a_row_away_is_said_as_it_is() -> None:
+def test_the_report_says_how_a_row_is_given_away() -> None:
     pairs = [Example("the old ale house", term, 1) for term in ("ale", "house")]
     found = ClassificationTask(CLASSES, pairs[:1], pairs[1:])
     assert found.given.all()

@@ -86,7 +86,7 @@ def test_words_are_those_of_scikit_learn() -> None:
 
 
 def test_words_have_all_of_their_marks() -> None:
-    """Of Hindi, whose vowel signs are no letters for Python's regular expressions."""
+    """In Hindi, whose vowel signs are not letters for Python's regular expressions."""
     start, end = overlap_span(Question("q", "T", "मुंबई नगर और दिल्ली", "दिल्ली", ()))
     assert (start, end) == (len("मुंबई नगर और "), len("मुंबई नगर और दिल्ली"))
     train = [Example(f"यह {word} है", None, label) for word, label in (("अच्छी", 1), ("बुरी", 0)) for _ in range(5)]

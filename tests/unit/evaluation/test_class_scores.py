@@ -149,7 +149,7 @@ def _wrong_every(step: int, labels: np.ndarray) -> Classified:
 
 
 def test_a_class_of_one_text_hides_no_more_than_its_weight() -> None:
-    """Of 1,000 texts in five classes one is of the last; the models are right about 9 and 6 of 10 or so."""
+    """One of 1,000 texts has the last of five classes; the models are right on roughly 9 and 6 of 10 texts."""
     labels = np.append(np.arange(999) % 4, 4)
     models = {"good": _wrong_every(9, labels), "poor": _wrong_every(3, labels)}
     good, poor = Scoring(("f1", "matthews")).scored(models, 1000, 1).values()
@@ -160,7 +160,7 @@ def test_a_class_of_one_text_hides_no_more_than_its_weight() -> None:
     assert 0.1 < widths["f1_macro"] < 0.4
 
 
-def test_a_mean_over_classes_is_as_unsure_as_its_rare_classes() -> None:
+def test_rare_classes_make_a_mean_over_classes_uncertain() -> None:
     """Two of 100 texts are of the rare class: all right, or all but these; F1 of the class is 1 or 0."""
     labels = np.repeat([0, 1], [98, 2])
     models = {name: Classified(("a", "b"), labels, of) for name, of in (("both", labels), ("none", 0 * labels))}
@@ -171,7 +171,7 @@ def test_a_mean_over_classes_is_as_unsure_as_its_rare_classes() -> None:
     assert difference("recall_macro", [both], [none]).of_examples == pytest.approx(0.5 / 2**0.5)
 
 
-def test_of_a_rare_class_no_figure_is_sure() -> None:
+def test_figures_of_a_rare_class_are_uncertain() -> None:
     """Five of 500 texts, all right: Wilson's interval of 5 of 5, on each figure's scale."""
     labels = np.repeat([0, 1], [495, 5])
     right = Classified(("a", "b"), labels, labels, np.eye(2)[labels])
@@ -181,8 +181,8 @@ def test_of_a_rare_class_no_figure_is_sure() -> None:
     assert found["matthews"]["low"] == pytest.approx(2 * low - 1)
 
 
-def test_precision_is_as_unsure_as_there_are_few_predictions() -> None:
-    """Class b, 100 of 400 texts, is predicted five times, each time rightly: a precision of 1 from five."""
+def test_few_predictions_make_a_precision_uncertain() -> None:
+    """Class b, 100 of 400 texts, is predicted five times, always correctly: a precision of 1 from five texts."""
     labels = np.repeat([0, 1], [300, 100])
     few = Classified(("a", "b"), labels, np.where(np.arange(400) < 395, 0, 1))
     (scored,) = Scoring(("precision",)).scored({"": few}, 2000, 1).values()
@@ -202,15 +202,15 @@ def test_models_that_decide_the_same_have_a_difference_that_could_be_shown() -> 
     assert (found["accuracy"].test, found["accuracy"].p) == ("exact McNemar", 1.0)
 
 
-def test_precision_of_a_class_that_is_never_predicted_counts_the_texts_that_are_of_it() -> None:
-    """Nothing was predicted as b: of its 20 texts, not of none, comes how sure its precision of 0 is."""
+def test_precision_of_a_class_that_is_never_predicted_counts_the_texts_of_the_class() -> None:
+    """Nothing was predicted as b: its precision of 0 is as uncertain as a figure of its 20 texts, not of none."""
     labels = np.repeat([0, 1], [80, 20])
     found = by_class_of("precision", Classified(("a", "b"), labels, np.zeros(100, int)))["precision_macro"]
     assert (found.values.tolist(), found.examples.tolist(), found.classes) == ([0.8, 0.0], [100, 20], 2)
 
 
 def test_f1_counts_texts_labelled_or_predicted_as_the_class() -> None:
-    """Ten are of it, of which two are found; one other is called it."""
+    """Ten texts have the class, two of them are found, and one other text is predicted as the class."""
     labels, predicted = np.repeat([1, 0], [10, 90]), np.repeat([1, 0, 1, 0], [2, 8, 1, 89])
     assert f1.examples(Classified(("a", "b"), labels, predicted)) == {"f1": 11}
 
@@ -222,15 +222,15 @@ def test_data_without_the_rarer_class_says_nothing_of_a_correlation() -> None:
 
 
 @pytest.mark.parametrize("classes", ["a", "ab", "abc"])
-def test_a_correlation_with_one_right_class_may_be_anything_however_many_there_are(classes: str) -> None:
+def test_a_correlation_on_a_single_class_may_be_anything_however_many_texts_there_are(classes: str) -> None:
     """It is 0 whatever a model says."""
     labels = np.zeros(50, int)
     (scored,) = Scoring(("matthews",)).scored({"": Classified(tuple(classes), labels, labels)}, 100, 1).values()
     assert intervals([scored])["matthews"] == {"low": -1.0, "high": 1.0}
 
 
-def test_the_mean_of_areas_is_as_unsure_as_its_rarest_class() -> None:
-    """Of three classes the last has four texts; all probabilities are right, so that no resample changes an area."""
+def test_a_rare_class_makes_the_mean_of_areas_uncertain() -> None:
+    """The last of three classes has four texts; all probabilities are right, so no resample changes an area."""
     labels = np.repeat([0, 1, 2], [50, 46, 4])
     right = Classified(("a", "b", "c"), labels, labels, np.eye(3)[labels])
     (scored,) = Scoring(("roc_auc",)).scored({"": right}, 300, 1).values()

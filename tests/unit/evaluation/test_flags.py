@@ -61,7 +61,7 @@ LOSSES = [
     ([(None, 0.7), (0.6, 0.5), (0.3, 0.9)], False),
     ([(None, 0.7), (0.6, 0.5), (0.8, 0.6)], True),
     ([(None, 0.7), (0.0100, 0.1), (0.0101, 0.05)], False),  # near 0 already
-    ([(None, 0.7), (0.6, 0.7)], False),  # of one epoch there is none before
+    ([(None, 0.7), (0.6, 0.7)], False),  # the only epoch has no earlier loss
     ([(None, 0.7), (0.6, 0.5), (0.6, 0.6)], False),
     ([(None, 0.5), (0.6, 0.5000001)], True),
 ]

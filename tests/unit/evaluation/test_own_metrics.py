@@ -63,7 +63,7 @@ def test_two_metrics_with_the_same_figure(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_metric_that_the_docs_show() -> None:
-    """Of two examples of a class one is found, of three of another two; a third class has no example."""
+    """One of two examples of a class is found, two of three of another; the third class has no example."""
     metric = shown_plugin("Adding a metric")
     outcome = Classified(("a", "b", "c"), np.array([0, 0, 1, 1, 1]), np.array([0, 1, 1, 1, 2]))
     assert figures(metric, outcome) == {"balanced_accuracy": pytest.approx((1 / 2 + 2 / 3) / 2)}

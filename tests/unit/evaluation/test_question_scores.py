@@ -123,7 +123,7 @@ def test_a_right_answer_without_words_has_the_same_figures_resampled(score: Modu
 
 
 def test_rouge_by_hand() -> None:
-    # Of "Ada built mills" two words of three are right and both of "Ada mills": 2·(2/3)·1 / (2/3 + 1).
+    # Two of three words of "Ada built mills" are right, and both of "Ada mills": 2·(2/3)·1 / (2/3 + 1).
     found = figures(rouge, Answered((("x", "Ada mills"), ()), ("Ada built mills", "Ada")))
     assert found == pytest.approx({"rouge1": 0.8, "rouge2": 0.0, "rougeL": 0.8, "rougeLsum": 0.8})
 
