@@ -136,7 +136,7 @@ def test_a_split_by_row_divides_texts_that_one_by_text_keeps_together(tmp_path: 
     assert by_row["findings"] == [f"{by_row['given_away']['dev']} of {said}"]
 
 
-def test_of_many_classes_the_first_are_named(tmp_path: Path) -> None:
+def test_the_first_of_many_classes_are_named(tmp_path: Path) -> None:
     rows = "".join(json.dumps({"text": f"text {n}", "label": f"class {n:02}"}) + "\n" for n in range(13))
     (tmp_path / "dev.jsonl").write_text('{"text": "a", "label": "other"}\n')
     said = r"'other' is not allowed; expected one of class 00, .*, class 09 and 3 more; is this the column of labels\?$"

@@ -88,7 +88,7 @@ def test_a_test_set_without_labels_is_refused_in_one_line(tmp_path: Path) -> Non
 
 
 def test_a_label_of_true_or_false_is_no_class_number() -> None:
-    """Python takes True for 1; which of the two classes a data set means by it, it does not say."""
+    """Python takes True for 1, but a data set does not say which of the two classes it means by True."""
     for label in (True, False):
         rows = Table("f", [("f: row 1", {"sentence": "good", "label": label})])
         with pytest.raises(InputError, match=rf"^f: row 1: label {label} is not allowed; expected 0 or 1$"):
@@ -96,7 +96,7 @@ def test_a_label_of_true_or_false_is_no_class_number() -> None:
 
 
 def test_a_data_set_whose_first_class_is_the_positive_one_is_refused() -> None:
-    """Every answer would have the other's name, at the same accuracy."""
+    """Every prediction would have the name of the other class, and the accuracy would not show it."""
     rows = [("f: row 1", {"sentence": "good", "label": 0})]
     with pytest.raises(InputError, match=r"^f: label: its classes are Positive, Negative; expected negative, "):
         sentences_of(Table("f", rows, {"label": ("Positive", "Negative")}), HUB)
