@@ -66,7 +66,7 @@ def _tuned(task: Task[Any], model: nn.Module) -> Tuned:
 
 
 def _forward_flops(task: Task[Any], model: nn.Module) -> int:
-    """Of one forward pass over the training examples."""
+    """Operations of one forward pass over the training examples."""
     with torch.no_grad(), ProductOperations() as operations:
         chosen = TaskObjective(task, SETTINGS, 1).examples
         outputs(task, chosen, 8, tiny_device(), lambda batch: (task.scores(model.eval(), batch), None))

@@ -66,7 +66,7 @@ def test_a_method_has_its_own_rate_optimizer_and_whole_epochs(epochs: int, times
 
 
 def test_a_factor_that_makes_epochs_without_end_is_refused() -> None:
-    """Two epochs times 1e308 are infinitely many, which is no whole number."""
+    """Two epochs times 1e308 is infinite, which is not a whole number."""
     said = "params.yaml: methods.full.epochs_factor: 1e+308 is not allowed; expected a number above 0 and up to 1000"
     with pytest.raises(InputError, match=rf"^{re.escape(said)}"):
         read_method({"methods": {"full": {"epochs_factor": 1e308}}}, "full")

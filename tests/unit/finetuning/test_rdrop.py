@@ -53,7 +53,7 @@ def test_the_divergence_is_the_mean_of_both_directions_summed_over_the_examples(
 def test_the_divergence_moves_both_predictions() -> None:
     first, second = HALVES[None].clone().requires_grad_(), QUARTERS[None].clone().requires_grad_()
     divergence(first, second).backward()
-    for logits, sign in ((first, -1), (second, 1)):  # of the first class, of which they give 0.5 and 0.25
+    for logits, sign in ((first, -1), (second, 1)):  # of the first class, to which they give 0.5 and 0.25
         assert logits.grad is not None
         assert torch.sign(logits.grad).tolist() == [[-sign, sign]]
 
