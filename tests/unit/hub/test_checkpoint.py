@@ -236,7 +236,7 @@ def test_a_token_that_no_request_can_carry_is_refused_without_being_shown(monkey
 
 @pytest.mark.parametrize("seed", [None, 0, 1])
 def test_a_copy_has_the_weights_of_its_seed_and_says_so(folder: Path, tmp_path: Path, seed: int | None) -> None:
-    """0 is a seed, too: the published weights would pass for random ones."""
+    """Seed 0 counts too: otherwise the published weights would pass for random ones."""
     target, name, origin = tmp_path / "copy", "bert.embeddings.word_embeddings.weight", PinnedFolder(folder, "0" * 12)
     target.mkdir()
     weights = load_file(folder / "model.safetensors")
