@@ -202,7 +202,7 @@ def test_a_folder_without_trained_weights_is_an_input_error(tmp_path: Path) -> N
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("method", PARTS)
 def test_storing_frozen_matrices_in_bf16_changes_no_bit(tmp_path: Path, method: str, family: str, head: Head) -> None:
-    """Neither of the scores nor of the gradients: autocast would round them to the same."""
+    """Neither in the scores nor in the gradients: autocast would round the matrices to the same values."""
     folder = tiny_pretrained(tmp_path, family)
     plain, rounded = (_start(method, folder, head) for _ in range(2))
     round_frozen(rounded)
