@@ -80,7 +80,7 @@ def test_spans_have_two_scores_whatever_classes_a_checkpoint_was_tuned_on(tmp_pa
 
 @pytest.mark.parametrize("kind", ["regression", "multi_label_classification"])
 def test_the_kind_of_an_earlier_task_is_forgotten(tmp_path: Path, kind: str) -> None:
-    """By it transformers' pipeline would give two classes logits or sigmoids in place of a softmax."""
+    """With it, transformers' pipeline would return logits or sigmoids for two classes instead of a softmax."""
     write_model(tmp_path, ROBERTA)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"problem_type": kind}))

@@ -29,7 +29,7 @@ def _model(family: str, attention: str = "lean", document_start: int | None = No
 @pytest.mark.parametrize("document_start", [None, 14])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_late_last_layer_gives_the_same_scores_and_gradients(family: str, document_start: int | None) -> None:
-    """Also where attention stays within documents, of which token 14 begins one."""
+    """Also if attention stays within documents; token 14 begins one."""
     model, reference = _model(family, document_start=document_start), _model(family, "eager", document_start)
     torch.testing.assert_close(model(IDS, AT), reference(IDS, AT.flatten()))
     late, whole = model(IDS, AT, TARGETS), functional.cross_entropy(reference(IDS, AT), TARGETS, reduction="sum")
