@@ -91,7 +91,7 @@ def test_a_held_out_text_shorter_than_a_block_is_one_block() -> None:
 
 
 def test_the_first_word_of_a_document_is_masked_as_often_as_others() -> None:
-    """As of RoBERTa's tokens, where a word's first one begins with a space, but for the first word of a text."""
+    """As with RoBERTa's tokens: the first token of a word begins with a space, except in the first word of a text."""
     blocks = torch.tensor([2, 7, 8, 9, 3])  # the first and the last are special
     continues = torch.zeros(10, dtype=torch.bool)
     continues[7] = True

@@ -75,7 +75,7 @@ def test_a_word_after_a_line_break_is_masked_without_the_one_before() -> None:
 
 
 def test_berts_masks_are_mostly_masks_and_some_are_any_token_but_a_special_one() -> None:
-    """Of 4,000: 8 of 10 become the mask, 1 stays the same, and 1 is one of four tokens, which may be the same."""
+    """8 in 10 of 4,000 tokens become the mask, 1 stays the same, and 1 becomes one of four, possibly the same."""
     vocabulary = Vocabulary(9, 8, 3, 0, 2, 4)
     masked = mask_blocks(torch.ones((200, 40), dtype=torch.int64), Masking(0.5, "80-10-10"), vocabulary, seeded(0, ""))
     assert (masked.ids[masked.labels == IGNORED] == 1).all()
