@@ -34,14 +34,14 @@ def _interval(losses: measures.Losses, sizes: measures.Sizes, seed: int = 0) -> 
     return {end: value for end, value in found.items() if value is not None}
 
 
-def test_perplexity_a_token_a_word_and_a_byte() -> None:
+def test_perplexity_per_token_word_and_byte() -> None:
     sizes = measures.Sizes(np.array([10, 20]), np.array([5, 15]), np.array([60, 40]))
     found = measures.figures_of(measures.Losses(math.log(8), np.zeros(2), np.zeros(2)), sizes).to_json()
     expected = {"perplexity_per_token": 8, "perplexity_per_word": 8**1.5, "bits_per_byte": 3 * 30 / 100}
     assert found == pytest.approx(expected)
 
 
-def test_headlines_are_the_perplexities_a_token_and_which_flags_there_are() -> None:
+def test_headlines_are_the_perplexities_per_token_and_the_names_of_flags() -> None:
     def of(token: float | None) -> measures.PerplexityFigures:
         return measures.PerplexityFigures(perplexity_per_token=token, perplexity_per_word=9.0, bits_per_byte=1.0)
 
@@ -82,7 +82,7 @@ def test_a_figure_too_large_for_a_number_is_absent_and_the_others_are_there() ->
     assert masked.perplexity_per_token == pytest.approx(math.exp(4))
     assert masked.bits_per_byte == pytest.approx(4 / 3 / math.log(2))
     assert unigram.perplexity_per_word == pytest.approx(math.exp(700))
-    assert unigram.intervals["perplexity_per_word"] == {"low": 1.0, "high": None}  # of two documents, 0 nats or more
+    assert unigram.intervals["perplexity_per_word"] == {"low": 1.0, "high": None}  # with two documents, 0 nats or more
     assert report.beats_unigram is False
 
 
