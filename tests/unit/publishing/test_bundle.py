@@ -121,7 +121,7 @@ def test_the_pretrained_model_is_published_as_it_is(tmp_path: Path, family: str)
 
 
 def test_a_published_causal_model_goes_on_with_the_text_itself(tmp_path: Path) -> None:
-    """As in the demo: after the token that ends a text it would begin another one."""
+    """As in the demo: after the token that ends a text, the model would begin another text."""
     pretrained, folder = tiny_pretrained(tmp_path / "pretrained", "llama"), tmp_path / "published"
     published, own = write_pretrained(pretrained, Address(str(folder)), folder), load_tokenizer(pretrained)
     ids = own.encode("the river of the", add_special_tokens=False).ids
@@ -142,7 +142,7 @@ def test_a_published_model_that_writes_answers_goes_on_with_the_prompt(tmp_path:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_published_tokenizer_gives_a_pair_segments_if_the_model_takes_them(tmp_path: Path, family: str) -> None:
-    """As in training; a model that was tuned with segments answers otherwise without them."""
+    """As in training; without segments, a model that was tuned with them gives other answers."""
     pretrained = tiny_pretrained(tmp_path / "pretrained", family)
     expected = load_tokenizer(pretrained).encode("the ale", "the hall").type_ids if family == "bert" else None
     for method in ("full", "lora", "adapter"):
@@ -152,7 +152,7 @@ def test_the_published_tokenizer_gives_a_pair_segments_if_the_model_takes_them(t
 
 @pytest.mark.parametrize("method", ["full", "lora", "adapter"])
 def test_the_published_tokenizer_adds_the_special_tokens_of_training(tmp_path: Path, method: str) -> None:
-    """Also if the checkpoint's own adds none, as that of some causal models."""
+    """Also if the checkpoint's own tokenizer adds none, as those of some causal models."""
     pretrained = tiny_pretrained(tmp_path / "pretrained", "llama")
     path = pretrained / "tokenizer.json"
     write_json(path, read_json(path) | {"post_processor": None})
@@ -162,7 +162,7 @@ def test_the_published_tokenizer_adds_the_special_tokens_of_training(tmp_path: P
 
 
 def test_the_words_that_are_published_grade_question_matches_as_in_training(tmp_path: Path) -> None:
-    """Others do not have the training passages."""
+    """Whoever loads the model does not have the training passages."""
     passage = f"{'the ' * 200_000}{'hall ' * 50}Ada"
     write_shares(tiny_questions(tmp_path, passage, {"who?": "Ada"}), tmp_path)
     published, shares = read_json(tmp_path / SHARES), word_shares([passage])

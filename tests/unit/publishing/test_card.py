@@ -340,7 +340,7 @@ def test_a_method_of_another_model_is_not_set_against_full_fine_tuning_in_the_ca
         assert [str(cell) for cell in table.rows[1]][:2] == ["LoRA", "25.0"]
 
 
-def test_of_one_seed_or_without_scores_no_more_is_said_than_is_known(params) -> None:
+def test_with_one_seed_or_without_scores_the_card_claims_no_more_than_is_known(params) -> None:
     write_json(DETAILS, {"sst2": _run((1,), "models differ")})
     said, note, _ = Trained(FULL, params).results()
     assert said[-1] == "With one seed, these differences are between trained models and say nothing about the methods."
@@ -359,7 +359,7 @@ def test_the_settings_of_a_task_are_those_of_its_kind(params) -> None:
 
 
 def test_the_epochs_are_those_of_the_method(params) -> None:
-    """Of two epochs one was chosen, which the card says; of a single one there was no choice."""
+    """The card says that one of two epochs was chosen; with a single epoch there was no choice."""
     params["sst2"]["epochs"] = 1
     params["methods"]["full"], params["methods"]["lora"] = {}, {"epochs_factor": 2}
     for method, epochs in (("full", 1), ("lora", 2)):
@@ -443,7 +443,7 @@ def test_a_checkpoint_has_its_own_sizes_and_tokenizer(params) -> None:
 
 
 def test_the_settings_are_those_that_made_the_model(params) -> None:
-    """Of a model that began at random: its sizes, and nothing of a pretraining that it has not seen."""
+    """A model that started from random weights has its sizes in the card, and no settings of pretraining."""
     write_json(DETAILS, {"sst2": SST2 | {"methods": {name: _method(0.5) for name in ("full", "scratch", "lora")}}})
     pretrained, full, scratch = (_settings(of, params) for of in (None, FULL, Cell("sst2", "scratch", 1)))
     assert "pretrain.epochs" in pretrained.keys() & full.keys() - scratch.keys()
