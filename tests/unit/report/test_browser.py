@@ -40,7 +40,7 @@ def run(here: Path) -> tuple[list[dict[str, Any]], list[Table]]:
 
 
 def _write_reviews() -> None:
-    """A review of the validation set, and three of the test set, of which each seed has another one wrong."""
+    """One review in the validation set and three in the test set; each seed has a different one wrong."""
     test = [Example("dull", None, 0), Example("bright", None, 1), Example("odd", None, 1)]
     parts = {"dev": [Example("seen", None, 0)], "test": test}
     write_task(TASKS / "sst2", TaskData(("negative", "positive"), parts))

@@ -88,7 +88,7 @@ def show(browser: Any) -> Iterator[Any]:
 
 
 def _seconds_until_ready(page: Any) -> float:
-    """Of the processor, which other processes do not prolong, until predictions can be browsed."""
+    """Processor time until predictions can be browsed; other processes do not make it longer."""
     page.wait_for_selector("html[data-ready]", state="attached")
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable")
@@ -373,7 +373,7 @@ def test_a_long_name_stays_above_its_own_plot_and_the_plots_of_a_row_level(tmp_p
 
 @pytest.mark.parametrize("width", [1440, 390])
 def test_no_name_of_a_method_is_cut_off_in_a_table(tmp_path: Path, show: Any, width: int) -> None:
-    """Of 37 characters; of 68; and of 46 without a place to break it; beside more figures than the screen holds."""
+    """Names of 37, of 68 and, without a place to break, of 46 characters; beside more figures than the screen holds."""
     masking = "bert-large-uncased-whole-word-masking"
     for name in (masking, f"{masking}-with-adapters-of-sixteen-units", masking.replace("-", "_") + "_adapters"):
         table = Table(("method", *"abcdefghij"), [(TableCell(name, mark=0), *["12.34 ± 0.56"] * 10)])

@@ -170,7 +170,7 @@ def test_the_training_loss_is_that_of_its_own_method_by_epoch() -> None:
 
 
 @pytest.mark.parametrize(("rdrop", "called"), [(0.0, "training loss"), (5.0, "training loss with R-Drop’s divergence")])
-def test_a_training_loss_with_a_divergence_in_it_is_not_set_beside_the_validation_loss_as_if_it_had_none(
+def test_a_training_loss_that_includes_the_divergence_says_so(
     rdrop: float, called: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -395,10 +395,8 @@ def test_an_f1_of_exactly_half_counts_as_right_in_spite_of_rounding() -> None:
     assert table.rows[0][-1] == f"✓ {said}"
 
 
-def test_of_very_many_examples_some_are_kept_evenly_each_with_what_was_said_of_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Of seven the first, third and fifth, for which the second seed is right where the first is not."""
+def test_some_of_very_many_examples_are_kept_with_their_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first, third and fifth of seven; on these, the second seed is right where the first is not."""
     monkeypatch.setattr(browser, "MOST", 3)
     scores = [[0.1, 1, 0.6, 1, 0.2, 1, 1], [0.9, 0, 0.3, 0, 0.8, 0, 0]]
     asked, passages = ([f"{what} {number}" for number in range(7)] for what in ("question", "passage"))
@@ -629,7 +627,7 @@ def test_a_correlation_counts_as_much_as_a_share_of_100() -> None:
     assert [getattr(row[0], "text", row[0]) for row in table.rows][:3] == ["Full", "LoRA", "Adapter"]
 
 
-def test_who_is_not_above_a_baseline_is_named() -> None:
+def test_methods_that_are_not_above_a_baseline_are_named() -> None:
     weak = _compared({"full": 0.9, "scratch": 0.49, "lora": 0.485, "adapter": 0.4})
     worse = "Worse than a baseline: Adapter on reviews (tf-idf)"
     said = "Scratch and LoRA on reviews (tf-idf); Adapter on reviews (majority class)"
@@ -653,8 +651,8 @@ def test_a_baseline_that_is_not_beaten_is_named_where_the_best_one_is() -> None:
 
 
 @pytest.mark.parametrize("flags", [[], ["not_above_tfidf"]])
-def test_only_who_does_not_score_higher_is_called_no_better(flags: list[str]) -> None:
-    """A flag says of one who does that it may be chance."""
+def test_only_a_method_that_does_not_score_higher_is_called_no_better(flags: list[str]) -> None:
+    """A flag says that a method that does score higher may do so by chance."""
     means = {"full": 0.9, "scratch": 0.51, "lora": 0.49}
     low, open_ = "No better than a baseline:", "Better than a baseline, but not significantly with 2 seeds:"
     said = f"{low} LoRA on reviews (tf-idf). {open_} Scratch on reviews (tf-idf)."
@@ -791,7 +789,7 @@ def test_long_names_lose_their_middle_beside_a_plot_and_are_whole_in_its_tooltip
 
 
 def test_a_seed_outside_the_interval_of_the_mean_lies_on_the_axis() -> None:
-    """As one of five may that failed: Student's interval reaches 1.24 standard deviations, a seed up to 1.79."""
+    """As when one of five seeds fails: Student's interval reaches 1.24 standard deviations, a seed up to 1.79."""
     task = _compared({"full": 0.9}, seeds=5)
     task.details.methods["full"].seeds["0"].figures["accuracy"] = 0.08
     drawn = svg.joined(summary.ranked(task).drawn)
@@ -846,7 +844,7 @@ def _drawn(title: str) -> tuple[str, str]:
 
 
 def test_a_row_of_a_confusion_is_the_right_class_and_a_column_the_predicted_one() -> None:
-    """Of ten that are bad one is called good; of ten that are good 2.5 are called bad."""
+    """One of ten bad texts is called good, 2.5 of ten good ones are called bad."""
     drawn, said = _drawn("Confusion")
     assert "true bad\npredicted good\n1 of 10" in drawn
     assert re.findall(r'class="ink">(\d+)<', drawn) == ["90", "10", "25", "75"], "% of the row"
@@ -878,7 +876,7 @@ def test_many_classes_have_no_cells_without_examples(size: int, cells: int) -> N
 
 
 def test_the_area_of_a_dot_of_a_calibration_is_a_share_of_examples_on_an_axis_from_chance_or_below() -> None:
-    """Of two classes from 50%, of more from the lowest confidence; three quarters of the examples, and one quarter."""
+    """The axis starts at 50% or, if lower, at the lowest confidence; the dots hold 3/4 and 1/4 of the examples."""
     for low, places in ((0.6, ["20", "80"]), (0.3, ["0", "85.71"])):
         bins = {"confidence": [low, 0.9], "accuracy": [0.5, 0.5], "examples": [15.0, 5.0]}
         found = ClassBreakdown(confusion=[[9, 1], [2, 8]], classes={name: {} for name in "ab"}, reliability=bins)
