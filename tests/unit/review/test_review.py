@@ -208,7 +208,7 @@ def _write_run(folder: Path, kind: Kind, rows: list[dict[str, Any]]) -> None:
     write_json(folder / LOSSES, losses)
 
 
-def test_of_one_seed_a_clear_difference_has_to_be_more_than_the_tolerance_too(repository: Repository) -> None:
+def test_with_one_seed_a_clear_difference_also_has_to_exceed_the_tolerance(repository: Repository) -> None:
     _predict(40)
     repository.commit()
     _predict(32)
@@ -358,7 +358,7 @@ def test_without_losses_perplexities_of_other_tokens_by_the_lock_file_are_not_co
     assert {change.why for change in found.changes} == {"not compared: the tokenizer differs"}
 
 
-def test_what_a_run_read_that_is_no_longer_listed_says_nothing_of_the_data(repository: Repository) -> None:
+def test_what_a_run_that_is_no_longer_listed_has_read_is_ignored(repository: Repository) -> None:
     """DVC leaves the stage of lora in dvc.lock, after the listed ones, with the data as it was when it last ran."""
 
     def lock(digest: str) -> None:
@@ -433,7 +433,7 @@ def test_perplexities_are_paired_by_document(repository: Repository) -> None:
     assert "one seed, 95% interval −0.68 to −0.46 over documents" in change.why
 
 
-def test_a_perplexity_of_which_one_side_scored_one_document_has_no_interval(repository: Repository) -> None:
+def test_a_perplexity_has_no_interval_if_one_side_scored_only_one_document(repository: Repository) -> None:
     """Other masks may leave two of the three documents without a scored token."""
     for nats, scored in ((1.8, [20.0, 0.0, 0.0]), (1.7, [20.0] * 3)):
         count, size = np.array(scored), np.full(3, 20.0)
@@ -454,7 +454,7 @@ def test_a_difference_on_three_documents_is_as_unsure_as_students_t_says(reposit
     assert change.interval["low"] < 0 < change.interval["high"]
 
 
-def test_two_pretrained_models_are_said_to_be_one_of_each(repository: Repository) -> None:
+def test_it_is_said_if_each_side_has_one_pretrained_model(repository: Repository) -> None:
     """Only where tasks are compared with them; the settings may have changed fine-tuning alone."""
     repository.commit(_metrics(full=0.9))
     for metrics, perplexity, count in [
@@ -466,9 +466,7 @@ def test_two_pretrained_models_are_said_to_be_one_of_each(repository: Repository
         assert len([note for note in _found(code=1)[1].notes if "seeds of pretraining" in note]) == count
 
 
-def test_one_pretrained_model_is_not_said_to_be_two_as_it_is_measured_with_another_masking_rate(
-    repository: Repository,
-) -> None:
+def test_another_masking_rate_does_not_make_one_pretrained_model_two(repository: Repository) -> None:
     """Its perplexity differs, and so does what fine-tuning with other settings made of it."""
     _lock({"models/pretrained": "1"})
     repository.commit(_metrics(full=0.9))
@@ -516,7 +514,7 @@ def test_perplexities_of_other_tokens_are_compared_by_byte(repository: Repositor
 
 
 def test_perplexities_of_different_things_are_not_compared(repository: Repository) -> None:
-    """Of another text, or with another masking rate."""
+    """Perplexities of another text, or with another masking rate."""
     repository.commit(perplexity=_lose([1.8] * 100))
     for size, rate, why in ((84, 0.15, "the text differs"), (80, 0.3, "perplexity.mask_rate differs")):
         repository.set("perplexity.mask_rate", rate)
@@ -571,7 +569,7 @@ def _scores(std: float, half: float | None) -> None:
 def test_without_predictions_the_spread_over_seeds_decides(
     repository: Repository, has_base_scores: bool, halves: tuple[float | None, float | None]
 ) -> None:
-    """Errors √(0.01²/3 + 0.01²/3), t of 4 degrees of freedom; of a base with one seed √(0.01²/3 + 0.01²), of 2.
+    """Errors √(0.01²/3 + 0.01²/3), t with 4 degrees of freedom; if the base has one seed √(0.01²/3 + 0.01²), with 2.
 
     Examples are taken to be the same, whatever the intervals over examples.
     """
@@ -719,7 +717,7 @@ def test_baselines_are_neither_better_nor_worse_and_are_named_as_in_the_report(r
 
 
 def test_a_verdict_names_the_largest_shares_first_and_counts_models_not_figures(repository: Repository) -> None:
-    """Of five methods the accuracy and F1 of each, by 6 to 10 points; and 1 of 6 before 12 of 100 in perplexity."""
+    """Accuracy and F1 of five methods change, by 6 to 10 points; and perplexity, by 1 of 6 before 12 of 100."""
     methods, figures = ("full", "scratch", "lora", "adapter", "frozen"), ("accuracy", "f1_macro")
     before, after = (
         {"sst2": {"baselines": {}} | {method: dict.fromkeys(figures, 0.5 + (6 + i) / 100 * gain)
@@ -829,7 +827,7 @@ def test_what_got_worse_within_the_tolerance_is_no_regression(repository: Reposi
 
 
 def test_a_difference_beyond_the_tolerance_that_seeds_explain_is_no_regression(repository: Repository) -> None:
-    """Six points less, of seeds that vary by as much; the base, of which nothing else is known, has three seeds too."""
+    """Six points less, with seeds that vary as much; the base, whose scores are not known, has three seeds too."""
     repository.set("finetune.seeds", [1, 2, 3])
     repository.commit()
     _scores(0.06, 0.04)
