@@ -1,4 +1,4 @@
-"""What the page asks of which models; tests/integration/test_demo.py has its server."""
+"""Which models the page asks, and for what; tests/integration/test_demo.py has its server."""
 
 import re
 import shutil
@@ -16,7 +16,7 @@ from tests.toy import copy_settings
 
 
 def test_a_task_of_two_texts_is_asked_where_there_are_two(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of reviews, and pairs of texts, each with a model that was trained for an epoch."""
+    """Reviews and pairs of texts, each with a model that was trained for one epoch."""
     project = copy_settings(here)
     settings = {**project.params()["sst2"], "epochs": 1, "max_length": 32}
     grid = {"finetune.squad_methods": [], "finetune.tasks": ["sst2", "pairs"]}

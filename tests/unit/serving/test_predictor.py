@@ -29,7 +29,7 @@ ASKED = {"who founded the guild?": "Ada Lund", "when?": "1601", "was it full?": 
 
 
 def test_generated_answers_are_those_of_the_stage(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a tiny model that has learned a few answers."""
+    """With a tiny model that has learned a few answers."""
     project = copy_settings(here)
     reading = {"lr": 0.01, "epochs": 40, "batch_size": 4, "max_length": 64, "max_answer_length": 8}
     reading |= {"answers": "generative", "optimizer.kind": "adamw"}
@@ -96,7 +96,7 @@ def test_an_ensemble_averages_the_probabilities_of_all_seeds(here: Path, monkeyp
 
 
 def test_an_ensemble_of_readers_averages_the_scores_of_tokens(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a passage of one word, so that all have the same span."""
+    """The passage has one word, so that all have the same span."""
     settings = {"finetune.seeds": [1, 2], "precision": "fp32", "squad.epochs": 1, "squad.max_length": 64}
     copy_settings(here).set_all(settings)
     tiny_pretrained(Path("models/pretrained"))
