@@ -1,4 +1,4 @@
-"""A test split from training to the scores: answered apart, scored apart, and without a say in which epoch counts."""
+"""A test split from training to the scores: predicted and scored separately, and not used to choose the epoch."""
 
 from pathlib import Path
 from typing import Any
