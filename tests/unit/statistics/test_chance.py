@@ -13,7 +13,7 @@ chance = SimpleNamespace(**run_path(str(ROOT / "benchmarks" / "chance.py")))
 
 
 @pytest.mark.parametrize(("seeds", "most"), [(1, 0.0), (2, 0.08), (3, 0.08)])
-def test_of_two_equal_methods_hardly_any_is_called_better(seeds: int, most: float) -> None:
+def test_hardly_ever_is_one_of_two_equal_methods_called_better(seeds: int, most: float) -> None:
     generator = np.random.default_rng(1)
     weights = np.concatenate(list(resamples(chance.EXAMPLES, 200, seed=0))) / chance.EXAMPLES
     named = [chance.names_a_method(generator, weights, seeds, 0.02) for _ in range(100)]

@@ -62,7 +62,7 @@ def test_the_p_is_that_of_the_interval() -> None:
 
 def test_what_can_be_shown_by_hand() -> None:
     assert Difference(0.0, 0.1).detectable() == pytest.approx((1.959964 + 0.8416212) * 0.1)
-    # Of ten pairs each has to be beyond 0.5%.
+    # With ten pairs, each has to be beyond 0.5%.
     assert Difference(0.0, 0.1).detectable(10) == pytest.approx((2.807034 + 0.8416212) * 0.1)
     # The quantiles of the normal distribution, and of Student's t of two degrees of freedom.
     both = Difference(0.0, 3.0, 4.0, 2.0)
@@ -180,7 +180,7 @@ def test_seeds_that_are_all_the_same_leave_the_choice_of_examples() -> None:
 
 
 @pytest.mark.parametrize(("asked", "least"), [((True,) * 4 + (False,) * 5, 4), ((True,) * 9, 9)])
-def test_examples_that_all_agree_are_no_surer_than_their_number(asked: tuple[bool, ...], least: int) -> None:
+def test_examples_that_all_agree_are_no_more_certain_than_their_number(asked: tuple[bool, ...], least: int) -> None:
     """The difference of 1 over the root of the number of examples, of the method that has fewer."""
     first, second = _recall(Share(np.array(asked), np.array(asked))), _recall(Share.among_all(np.zeros(9, bool)))
     for seeds in (1, 2):

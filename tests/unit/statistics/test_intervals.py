@@ -40,15 +40,15 @@ def test_a_share_between_two_counts_has_the_interval_between_theirs() -> None:
     assert all(below[end] < between[end] < above[end] for end in ("low", "high"))
 
 
-def test_of_no_example_and_of_one_nothing_is_known() -> None:
+def test_without_examples_or_with_one_nothing_is_known() -> None:
     nothing = ci.Share(np.zeros(4, bool), np.zeros(4, bool))
     assert nothing.value == 0
     assert ci.interval_of_examples(0.0, [nothing], np.zeros(100), 4, (0.0, 1.0)) == {"low": 0.0, "high": 1.0}
     assert ci.interval_of_examples(66.7, [], np.full(100, 66.7), 1, (0.0, 100.0)) == {"low": 0.0, "high": 100.0}
 
 
-def test_of_few_examples_an_interval_is_wider_than_the_resamples() -> None:
-    """Of five, by Student's t of four degrees of freedom, and a variance over four of them."""
+def test_with_few_examples_an_interval_is_wider_than_the_resamples() -> None:
+    """Five examples: Student's t with four degrees of freedom, and N - 1 in the variance."""
     reach = 9.5 * 2.776445 / 1.959964 * (5 / 4) ** 0.5
     five = ci.interval_of_examples(66.7, [], np.linspace(56.7, 76.7, 401), 5, (0.0, 100.0))
     assert five == pytest.approx({"low": 66.7 - reach, "high": 66.7 + reach})
@@ -91,7 +91,7 @@ def test_a_figure_that_no_resample_changes_is_not_said_to_be_certain() -> None:
     assert ci.interval_of_examples(3.0, [], np.full(100, 3.0), 30, (0.0, np.inf)) == {"low": 3.0, "high": 3.0}
 
 
-def test_a_resample_that_lacks_a_class_makes_a_figure_no_surer() -> None:
+def test_a_resample_that_lacks_a_class_does_not_make_a_figure_more_certain() -> None:
     for lacking, examples in ((1, 6), (600, 2)):  # the latter as Matthews' correlation of two texts
         drawn = (np.arange(1000) >= lacking).astype(float)
         found = ci.interval_of_examples(1.0, [], drawn, examples, (0.0, 1.0))
@@ -116,7 +116,7 @@ def test_the_interval_of_a_method_is_of_its_examples_and_its_seeds(seeds: int) -
         assert found[name] == pytest.approx({"low": middle / scale - below, "high": middle / scale + above, **examples})
 
 
-def test_a_figure_that_is_no_share_in_one_seed_is_none_in_the_mean() -> None:
+def test_a_figure_that_is_not_a_share_for_one_seed_is_not_one_in_the_mean() -> None:
     share = ci.Share.among_all(np.arange(10) < 5)
     drawn, ends = {"f1": np.linspace(0.4, 0.6, 101)}, {"f1": (0.0, 1.0)}
     found = ci.intervals([ci.Scored({"f1": 0.5}, drawn, of, {"f1": 10}, ends=ends) for of in ({"f1": share}, {})])["f1"]
@@ -156,7 +156,7 @@ def _macro(value: float, of: list[float], examples: list[int], drawn: np.ndarray
 
 
 def test_a_class_counts_as_the_model_with_fewest_examples_of_it_has() -> None:
-    """As precision, which is a share of what each model predicted: five times, and a hundred times."""
+    """For example precision, a share of what each model predicted: five texts, and a hundred."""
     few, many = _macro(0.75, [0.5, 1.0], [395, 5]), _macro(0.25, [0.5, 0.0], [300, 100])
     for pair in ([few], [many]), ([many], [few]):
         assert difference("f1", *pair).of_examples == pytest.approx(0.5 / 5**0.5)
@@ -175,7 +175,7 @@ def test_a_macro_mean_of_few_examples_is_wider_than_its_resamples_too() -> None:
 
 
 def test_a_difference_is_within_what_the_scale_allows() -> None:
-    """0.95 and 0.05 of a fraction, either way round; and of a correlation, which goes from -1 to 1."""
+    """Fractions of 0.95 and 0.05, either way round; and correlations, which go from -1 to 1."""
     spread = np.array([-0.4, 0.0, 0.4])
     for scale, most in (("fraction", 1.0), ("correlation", 0.9 + 0.4 * 1.959964)):
         high, low = (
@@ -188,20 +188,20 @@ def test_a_difference_is_within_what_the_scale_allows() -> None:
         assert (falls.low, falls.high) == pytest.approx((-rises.high, -rises.low))
 
 
-def test_a_figure_of_no_example_is_as_unsure_as_one_of_one_and_not_unknown() -> None:
+def test_a_figure_without_examples_is_as_uncertain_as_with_one_and_not_unknown() -> None:
     nothing = ci.Scored({"recall": 0.0}, {}, {"recall": ci.Share(np.zeros(4, bool), np.zeros(4, bool))}, {"f1": 0})
     assert [nothing.examples_of(name) for name in ("recall", "f1", "other")] == [1, 1, 0]
 
 
-def test_of_a_single_example_a_macro_mean_may_be_anything() -> None:
-    """One text, of a class that the model finds, and takes for another one too."""
+def test_with_a_single_example_a_macro_mean_may_be_anything() -> None:
+    """The only text is of a class with an F1 of 1, and the other class has no text."""
     one = ci.Scored({"f1": 0.5}, {"f1": np.full(100, 0.5)}, {}, {"f1": 1},
                     {"f1": ci.ByClass(np.array([1.0]), np.array([1]), 2)}, {"f1": (0.0, 1.0)})  # fmt: skip
     assert ci.intervals([one])["f1"] == {"low": 0.0, "high": 1.0}
 
 
-def test_a_difference_on_few_examples_is_less_sure_than_its_resamples() -> None:
-    """Of five, by Student's t of four degrees of freedom and a variance over four of them; of many it is not."""
+def test_a_difference_on_few_examples_is_less_certain_than_its_resamples() -> None:
+    """Five: Student's t with four degrees of freedom, and N - 1 in the variance; an unknown number changes nothing."""
     spread, wide = np.array([-0.3, 0.0, 0.3]), 2.776445 / 1.959964 * (5 / 4) ** 0.5
     for examples, times in ((5, wide), (0, 1.0)):
         first, second = (ci.Scored({"f1": 0.5}, {"f1": 0.5 + of * spread}, {}, {"f1": examples}) for of in (2, 1))
@@ -209,7 +209,7 @@ def test_a_difference_on_few_examples_is_less_sure_than_its_resamples() -> None:
 
 
 def test_what_could_be_shown_is_said_for_all_pairs_together() -> None:
-    """Of three methods there are three pairs, of two there is one: 2.39 and 1.96 standard errors, and 0.84."""
+    """Three methods make three pairs, two methods make one: 2.39 and 1.96 standard errors, and 0.84."""
     spread = np.array([-0.1, 0.0, 0.1])
     methods = {name: [ci.Scored({"f1": 0.5}, {"f1": of * spread})] for name, of in (("a", 1), ("b", 0), ("c", 2))}
     two = {name: methods[name] for name in "ab"}
