@@ -177,7 +177,7 @@ def test_one_run_has_to_be_within_the_budget(tmp_path: Path) -> None:
 def test_runs_that_are_unfinished_or_of_two_seeds_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^two-cores was not run to its end: a$"):
         read_entry("two-cores", "", dict.fromkeys("abc", tmp_path))
-    # Of two seeds that is said first: the third takes hours.
+    # That there are only two seeds is reported first: the third takes hours.
     with pytest.raises(InputError, match=r"^two-cores: too few different seeds: 2; expected 3 or more$"):
         read_entry("two-cores", "", dict.fromkeys("ab", tmp_path))
     runs = _finish_three(tmp_path)
@@ -265,7 +265,7 @@ def test_a_study_without_a_budget_is_one_line(monkeypatch: pytest.MonkeyPatch) -
     assert said == "error: NAME: 'plm-peft' has no budget; expected one of two-cores, one-gpu\n"
 
 
-def test_a_run_of_which_nothing_is_said_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_a_description_of_the_change_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without words the entry would lack the key, and the file could not be read any more."""
     monkeypatch.chdir(ROOT)
     said = refused("study", "record", "two-cores", 1, 2, 3, "--change", "")
