@@ -257,7 +257,7 @@ def test_an_answer_that_occurs_twice_starts_where_the_model_says(tmp_path: Path)
 
 
 def test_the_loss_of_a_window_is_the_mean_of_its_two_ends(tmp_path: Path) -> None:
-    """Of two windows of four tokens: each start is one of four, each end is certain."""
+    """Two windows of four tokens: each start is equally likely, each end is certain."""
     task = _task(tmp_path, {"who?": "Ada Lund"}, 64)
     scores, ends = torch.zeros(2, 4, 2), torch.tensor([1, 3])
     scores[[0, 1], ends, 1] = 1e4
@@ -280,7 +280,7 @@ def test_match_embeddings_matter_from_the_start_and_no_match_changes_nothing(fam
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_transformers_alone_loads_what_is_saved(family: str, tmp_path: Path) -> None:
-    """Tuned weights of Llama came from files with other names, by which its class for spans finds no body."""
+    """Llama's class for spans names the body differently: saved under other names, it would not be found."""
     make_model("language_model", tiny_config(family, TOKENIZER), 0, "eager").save_pretrained(tmp_path)
     reader = SpanModel(read_model("spans", tmp_path, 0, "eager"))
     reader.save_pretrained(tmp_path)

@@ -56,7 +56,7 @@ def test_the_answer_and_the_end_are_the_targets(tmp_path: Path) -> None:
     assert [task.length(example) for example in examples] == [width, len(prompts[1])]
     places = batch["labels"].flatten().ne(IGNORED).nonzero()[:, 0].tolist()
     assert batch["at"].tolist() == places
-    # For a compiled model: of at most 2 × 9 labels one of four numbers, multiples of 8.
+    # A compiled model gets one of four numbers of labels, multiples of 8, where there are at most 2 × 9.
     assert task.collate(examples, width)["at"].tolist() == places + [0] * (8 - len(places))
 
 
@@ -184,7 +184,7 @@ def _write(writer: Generator, *prompts: list[int], end: int = NEVER) -> Tensor:
 
 @torch.no_grad()
 def _step_by_step(writer: Generator, prompt: list[int], end: int) -> tuple[list[int], float, float]:
-    """The likeliest token after each prefix, which is read anew each time; its log-probabilities, and the end's."""
+    """The likeliest token after each prefix, without a cache; their log-probability, and that of ending at once."""
     ids, total, nulls = list(prompt), 0.0, []
     while len(ids) < len(prompt) + MOST and end not in ids[len(prompt) :]:
         logs: Tensor = writer.body(torch.tensor([ids])).logits[0, -1].log_softmax(-1)
@@ -196,7 +196,7 @@ def _step_by_step(writer: Generator, prompt: list[int], end: int) -> tuple[list[
 
 @pytest.mark.parametrize("place", [None, 0, 2, 7])
 def test_generation_is_greedy_whatever_the_batch(place: int | None) -> None:
-    """The end is one that is never written, or what one prompt is followed by at a place."""
+    """The end token is one that is never written, or the one that the model writes at this place after one prompt."""
     writer = _writer()
     end = NEVER if place is None else _step_by_step(writer, PROMPTS[0], NEVER)[0][place]
     together = _write(writer, *PROMPTS, end=end)
