@@ -61,7 +61,7 @@ for kind, size in (("wordpiece", 120), ("bpe", 290)):
 
 @pytest.mark.parametrize(("kind", "size"), [("wordpiece", 5 + 5), ("bpe", 5 + 256)])
 def test_what_occurs_twice_is_merged_and_what_occurs_once_is_not(kind, size: int) -> None:
-    """Beside special tokens there are x, y, z, ##y and ##z, or bytes; of bytes a space is merged too."""
+    """Beside special tokens there are x, y, z, ##y and ##z, or bytes; among bytes, a space is merged too."""
     filled = size + (2 if kind == "wordpiece" else 3)
     twice = _trained(kind, filled, ["xyz", "xyz"])
     assert len(twice.encode("xyz", add_special_tokens=False).ids) == 1
@@ -90,7 +90,7 @@ def test_a_special_token_spelt_out_in_a_text_is_text(tmp_path: Path, kind, size:
 
 
 def test_a_given_tokenizer_may_not_call_its_tokens_special(tmp_path: Path) -> None:
-    """RoBERTa's names, of which two are no special tokens in the file, as in some that are converted."""
+    """RoBERTa's names; two of them are not special tokens in the file, as in some converted tokenizers."""
     vocabulary = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4, "<": 5, "s": 6, ">": 7, "/": 8, "Ġ": 9}
     tokenizer = Tokenizer(models.BPE(vocabulary, [], unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
