@@ -155,7 +155,7 @@ def test_damaged_checkpoints_of_later_updates_do_not_push_out_new_ones(tmp_path:
 
 
 def test_what_a_killed_writer_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
-    """Which writes other updates; every kill would leave a checkpoint's bytes on the disk until the run is done."""
+    """The next one writes other updates; else every kill would leave a checkpoint on disk until the run ends."""
     _cut_off(2)
     left = _saved(tmp_path)[-1].with_name(".000000007.partial")
     left.mkdir()

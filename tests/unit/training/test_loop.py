@@ -52,7 +52,7 @@ def test_drawing_a_batch_counts_as_waiting_if_the_device_is_idle(tmp_path: Path,
 
 
 def test_after_resuming_nothing_counts_until_the_earlier_batches_are_drawn_again(tmp_path: Path, monkeypatch) -> None:
-    """Else the time left and the tokens per second would be those of a far slower run."""
+    """Otherwise the time left and the tokens per second would be those of a far slower run."""
     monkeypatch.setattr(Device, "is_idle", lambda device: False)
     run = make_run("bert", "classifier", tmp_path, "lean", tiny_device())
     batches, events = run.objective.batches, cast(list[str], [])
@@ -233,7 +233,7 @@ def test_the_rate_follows_the_schedule_of_the_whole_run_which_ends_with_its_epoc
 
 
 def test_the_curve_by_update_ends_with_the_last_one() -> None:
-    """Of 251 updates every second is a point."""
+    """Every second of 251 updates is a point, and the last one."""
     settings, losses = OptimizerSettings(kind="adamw"), [1.0] * 252
     run = Run("test", torch.nn.Linear(1, 1), Scripted(losses), tiny_device(), settings, 0.01, 2, most_updates=251)
     assert [step for step, _ in train(run, lambda epoch, meter: None).points] == [*range(2, 251, 2), 251]

@@ -50,7 +50,7 @@ def test_with_its_coefficients_it_is_torchs_muon(monkeypatch: pytest.MonkeyPatch
 
 
 def test_batched_matrices_are_updated_as_if_each_were_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of another shape, without a gradient, or one too many for a batch too."""
+    """Also matrices of another shape, without a gradient, or one too many for a batch."""
     shapes = [(6, 4), (4, 6), (6, 4), (6, 4), (4, 6)]
 
     def moved(together: int) -> list[torch.Tensor]:
@@ -69,7 +69,7 @@ def test_batched_matrices_are_updated_as_if_each_were_alone(monkeypatch: pytest.
 
 
 def test_a_step_of_bert_base_is_a_few_kernels_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """BERT's layers in number and in the ratio of their sides; a GPU waits for the launch of each kernel."""
+    """As many layers as BERT-base, in the same proportions; a GPU waits for the launch of each kernel."""
     monkeypatch.setitem(TOGETHER, "cpu", TOGETHER["cuda"])
     sizes = MODEL.model_copy(update={"layers": 12, "intermediate_size": 4 * MODEL.hidden_size})
     model = make_model("language_model", make_config("bert", sizes, Vocabulary.of(tiny_tokenizer())), 0, "eager")
@@ -125,7 +125,7 @@ def test_both_optimizers_do_as_the_settings_say(name: str, bf16: bool, steps: Li
 
 @pytest.mark.parametrize("kind", ["muon", "adamw"])
 def test_an_update_to_be_skipped_changes_no_weight_and_the_next_one_does(kind: Literal["muon", "adamw"]) -> None:
-    """Not by weight decay either, and although the gradient is finite, as where only another part's loss is not."""
+    """Not by weight decay either; and although the gradient is finite, as when only the loss of another part is not."""
     model = nn.ModuleDict({"body": nn.ModuleDict({"layers": nn.ModuleList([nn.Linear(6, 4)])})})
     optimizers = make_optimizers(model, OptimizerSettings(kind=kind, weight_decay=0.5), 0.01)
     assert len(optimizers) == (2 if kind == "muon" else 1)
