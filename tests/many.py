@@ -66,7 +66,7 @@ class Maker:
         self._pretraining()
 
     def _text(self, count: int) -> str:
-        """Words of which few are frequent, as in any language."""
+        """Words, a few of them frequent, as in any language."""
         return " ".join(self._words[min(3999, int(rank) - 1)] for rank in self._random.zipf(1.3, count))
 
     def _right(self, method: str, difficulty: np.ndarray) -> np.ndarray:

@@ -94,7 +94,7 @@ def _task_of(scales: dict[str, str], methods: dict[str, Any], majority: dict[str
 def method_of(
     figures: dict[str, float], seeds: dict[str, Any], intervals: dict[str, Any], std: dict[str, float], **more: Any
 ) -> dict[str, Any]:
-    """What scores.json says of a method that answers questions, or of one for which `more` has another breakdown."""
+    """What scores.json says of a method that answers questions, or of a method whose breakdown `more` replaces."""
     more = more or {"answered": 1, "answerable": 1, "questions": 1, "threshold_curve": {}}
     found = {"figures": figures, "std": std, "intervals": intervals, "seeds": seeds}
     return {**found, "intervals_of": "both", "groups": {}, **more}

@@ -50,7 +50,7 @@ def device(request: pytest.FixtureRequest) -> Device:
 
 
 def _begun(family: str, kind: str, folder: Path, device: Device, sizes: ModelSettings = DROPOUT) -> Run[Any, Any]:
-    """A run of three epochs that begins as every other of its kind."""
+    """A run of three epochs; all runs of its kind begin in the same state."""
     torch.manual_seed(0)
     run = make_run(family, kind, folder, device.attention, device, sizes, MUON)
     run.model.to(device.torch_device)
@@ -74,7 +74,7 @@ def test_training_twice_gives_the_same_bytes(family: str, kind: str, tmp_path: P
 
 
 class _Killed(Exception):  # noqa: N818 - no error
-    """In place of a signal."""
+    """Raised instead of sending a signal."""
 
 
 def _killed_at(run: Run[Any, Any], count: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_a_resumed_run_ends_with_the_same_bytes(
 
 
 @EACH
-def test_the_host_waits_once_an_update(family: str, kind: str, tmp_path: Path) -> None:
+def test_the_host_waits_once_per_update(family: str, kind: str, tmp_path: Path) -> None:
     run = _begun(family, kind, tmp_path, open_device(0, "bf16"))
     training = Training(run, run.model)
     training.at.epoch = 0
@@ -168,7 +168,7 @@ BLOCK, BLOCKS = 512, 32
 
 @pytest.mark.parametrize("family", ["bert", "modernbert", "llama"])
 def test_memory_is_what_was_planned(family: str) -> None:
-    """Of tensors that hold most of it; the allocator rounds up, and cuBLAS has a workspace."""
+    """Measured on tensors, which hold most of it; the allocator rounds up, and cuBLAS has a workspace."""
     vocabulary = Vocabulary(30_522, *range(5))
     config, device = make_config(family, BERT, vocabulary), open_device(0, "bf16")
     masking = None if family == "llama" else Masking(0.15)

@@ -8,8 +8,8 @@ import pytest
 from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("sample", "files", "hub")  # of which params.yaml's `data` chooses one
-# Packages of which a stage depends on one file or folder: the plug-in that it loads, its kind of task.
+SOURCES = ("sample", "files", "hub")  # `data` in params.yaml chooses one
+# Packages from which a stage needs only one file or folder: the plug-in that it loads, its kind of task.
 FAMILY, METHOD = "retrace/families/${family}.py", "retrace/methods/${item.method}.py"
 PARTS = {
     "retrace/families": FAMILY,
@@ -84,7 +84,7 @@ def test_a_module_is_read_in_one_go() -> None:
     assert [path for path in paths if len(path.read_text().splitlines()) > 400] == []
 
 
-def test_who_asks_a_model_does_not_wait_for_what_scores_it(graph: grimp.ImportGraph) -> None:
+def test_predict_does_not_import_the_slow_packages_for_scoring(graph: grimp.ImportGraph) -> None:
     """The first answer of `retrace predict` takes as long as its imports, without pandas, scikit-learn and plots."""
     reached = graph.find_upstream_modules("retrace.serving.predictor")
     slow = ("retrace.evaluation", "retrace.report", "retrace.results.predictions")
