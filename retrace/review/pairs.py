@@ -81,7 +81,9 @@ def why_not_comparable(split: str, measure: str, sides: Sequence[Revision]) -> s
     """Why two perplexities are not comparable, as far as is known; empty if they are."""
     is_pseudo = measure == "pseudo"
     if _differ("bytes", split, sides, is_pseudo) or (not all(map(_documents, sides)) and have_other_data(TEXT, sides)):
-        return "the passages differ" if is_pseudo else "the text differs"
+        is_same = have_other_data(TOKENIZER, sides) and not have_other_data(TEXT, sides)  # but for unknown words
+        differ = "the tokenizers know different parts of the text" if is_same else "the text differs"
+        return "the passages differ" if is_pseudo else differ
     key = {"masked": "mask_rate", "causal": "stride"}.get(measure)
     if key:
         default = PerplexitySettings.model_fields[key].default
