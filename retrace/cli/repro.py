@@ -38,14 +38,18 @@ def repro(
 
 
 def run_dvc(command: Sequence[str], folder: Path = Path()) -> int:
-    """Run DVC and return its exit code as a shell would; Ctrl-C reaches DVC by itself, SIGTERM is passed on."""
+    """Run DVC and return its exit code as a shell has it; Ctrl-C reaches DVC by itself, SIGTERM is passed on."""
     with (
         handled(lambda *_: None, [signal.SIGINT]),
         subprocess.Popen(command, cwd=folder) as dvc,
         handled(lambda number, _: dvc.send_signal(number), [signal.SIGTERM]),
     ):
-        code = dvc.wait()
-        return code if code >= 0 else 128 - code
+        return as_shell(dvc.wait())
+
+
+def as_shell(code: int) -> int:
+    """An exit code of `subprocess` as a shell has it: 128 and the signal, not minus the signal, if one killed it."""
+    return code if code >= 0 else 128 - code
 
 
 def stop() -> None:

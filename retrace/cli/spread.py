@@ -22,7 +22,7 @@ from dvc.utils.serialize import load_yaml, modify_yaml
 from retrace.cli import workers
 from retrace.cli.check import require_ready
 from retrace.cli.remote import Sender, pull_option
-from retrace.cli.repro import Push
+from retrace.cli.repro import Push, as_shell
 from retrace.cli.workers import Here, Slurm
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError
@@ -129,7 +129,7 @@ def _repro(
         reasons = [f"  {name}: {workers.why_failed(name)}" for name in failed]
         print(f"error: {len(failed)} of {len(runs)} stages failed:", *reasons, sep="\n", file=sys.stderr)
     if failed:
-        raise typer.Exit(next(iter(failed.values())))
+        raise typer.Exit(as_shell(next(iter(failed.values()))))
 
 
 def _default_jobs() -> int:

@@ -7,6 +7,7 @@ from unittest.mock import Mock
 import pytest
 import typer
 
+from retrace.cli import spread
 from retrace.cli.spread import _default_jobs, _repro
 from retrace.cli.workers import Here, Queued, Slurm, log_of, why_failed
 from retrace.core.files import write_text
@@ -40,6 +41,15 @@ def test_a_job_that_slurm_could_not_start_is_named(capsys: pytest.CaptureFixture
         _repro(place, {"needed": []}, [], at_once)
     said = "error: 1 of 1 stages failed:\n  needed: the job did not start (.retrace/spread/jobs)\n"
     assert capsys.readouterr().err == said
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("at_once", [None, 1])
+def test_a_killed_dvc_ends_it_with_the_exit_code_of_a_shell(monkeypatch, at_once: int | None) -> None:
+    monkeypatch.setattr(spread, "DVC", ("sh", "-c", "kill -9 $$"))
+    with pytest.raises(typer.Exit) as ended:
+        _repro(Here(1), {"cell": []}, [], at_once)
+    assert ended.value.exit_code == 137
 
 
 @pytest.mark.usefixtures("here")
