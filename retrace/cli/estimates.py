@@ -123,6 +123,7 @@ def memory(
     out.
     """
     from retrace.compute.device import open_device
+    from retrace.estimates.architectures import recipe_config
     from retrace.estimates.memory import Load, formula_memory, update_needs
     from retrace.models.heads import check_length
 
@@ -139,7 +140,8 @@ def memory(
     match = getattr(recipe, "question_match", False)
     scored = batch * min(scored, length)
     load = Load(batch, length, scored, device.bf16, device.attention, copies=copies, question_match=match)
-    needed = update_needs(kind, named.config, load, optimizer, partial(chosen.tune, dropout=dropout))
+    config, tune = recipe_config(named.config, recipe), partial(chosen.tune, dropout=dropout)
+    needed = update_needs(kind, config, load, optimizer, tune)
     formula = formula_memory(chosen, named.config, needed)
     print(f"{named.name}, {head}, {method}: {needed.parameters:,} parameters, {needed.trained:,} trained")
     precision = "bf16" if load.bf16 else "float32"

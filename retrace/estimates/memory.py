@@ -34,6 +34,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from retrace.compute.sharding import recompute_layers
 from retrace.core.environment import is_true, whole_number
 from retrace.core.errors import InputError
+from retrace.estimates.architectures import recipe_config
 from retrace.finetuning.method import Method, round_frozen
 from retrace.models.heads import Head, make_model, objective_of
 from retrace.models.language_model import LanguageModel, PairModel
@@ -214,11 +215,8 @@ def pretraining_needs(
 ) -> Needs:
     """The needs of pretraining on a device that gets `blocks` blocks a step."""
     scored = scored_of(config, recipe.block_size, recipe.mask_rate)
-    if recipe.intra_document_attention:  # this needs a mask for each block; any token id will do
-        config = deepcopy(config)
-        config.document_start = 0
     load = Load(blocks, recipe.block_size, blocks * scored, bf16, attention)
-    return update_needs(recipe_head(recipe), config, load, recipe.optimizer)
+    return update_needs(recipe_head(recipe), recipe_config(config, recipe), load, recipe.optimizer)
 
 
 def recipe_head(recipe: PretrainSettings) -> Head:

@@ -137,6 +137,18 @@ def test_memory_of_generated_answers_is_that_of_a_language_model(here: Path) -> 
     assert refused("memory", "bert-base", "--batch", "2", "--length", "32", "--head", "qa") == said
 
 
+def test_memory_of_pretraining_counts_the_mask_that_keeps_attention_within_documents(here: Path, monkeypatch) -> None:
+    monkeypatch.setattr("retrace.compute.device.attention_of", lambda device: "sdpa")  # keeps masks, as on GPUs
+    project, found = copy_settings(here), []
+    project.set_all({"family": "llama", "model.rope_theta": None, "model.layers": 1})
+    for within in (False, True):
+        project.set("pretrain.intra_document_attention", within)
+        done = retrace("memory", "--batch", "16", "--length", "256", "--head", "lm")
+        activations = r"^activations and temporary buffers, at most +(\d+) MiB"
+        found += re.findall(activations, done.out, re.MULTILINE)
+    assert int(found[1]) > int(found[0]), found
+
+
 def test_no_methods_at_all_are_refused_in_one_line(here: Path) -> None:
     copy_settings(here).set("methods", None)
     assert refused("parameters") == "error: params.yaml: methods: null is not allowed; expected a mapping\n"
