@@ -212,6 +212,9 @@ def _notes(old: Revision, new: Revision) -> Iterator[str]:
         yield "the base has no metrics that this version of Retrace reads"
     elif not before.keys() & after.keys():
         yield "the two have no figure in common"
+    for whose, side in (("of the base", old), ("here", new)):
+        if before and after and side.unread:  # else what it has would pass for new or gone without a word
+            yield f"this version of Retrace cannot read {' and '.join(side.unread)} {whose}"
     for where, one, other in (("gone", before, after), ("new", after, before)):
         models = {place[:2] for place in other}  # if the other lacks a model altogether, its figures are not listed
         only = {place[:3] if place[:2] in models else place[:2] for place in one if place not in other}

@@ -87,6 +87,12 @@ class Revision:
         return found
 
     @property
+    def unread(self) -> list[str]:
+        """The files of headline figures that are there but not valid, as with a merge conflict or another layout."""
+        kinds: dict[Path, type[Record]] = {METRICS: Metrics, PERPLEXITY: Perplexities}
+        return [path.as_posix() for path, kind in kinds.items() if self.read(path) and self._record(kind, path) is None]
+
+    @property
     def flaggable(self) -> set[tuple[str, str]]:
         """What flags are about: the models of the headline figures and the data, by task or split."""
         models = {(task, who) for task, metrics in self._tasks.items() for who in (*metrics.methods, DATA)}

@@ -609,6 +609,18 @@ def test_a_base_without_metrics_is_not_compared(repository: Repository, metrics:
     assert _found()[0] == f"not compared: {why}"
 
 
+def test_figures_that_cannot_be_read_are_not_just_new_or_gone(repository: Repository) -> None:
+    repository.commit({"else": {"a": 1}})  # of another layout; the perplexities are compared
+    repository.write()
+    said, found = _found()
+    assert said == "no change: all 4 figures that both have are the same"
+    cannot = "this version of Retrace cannot read reports/metrics.json"
+    assert found.notes == [f"{cannot} of the base", "new: sst2 full, sst2 scratch, sst2 tfidf"]
+    repository.commit()
+    Path("reports/metrics.json").write_text("<<<<<<< HEAD\n")
+    assert _found()[1].notes == [f"{cannot} here", "gone: sst2 full, sst2 scratch, sst2 tfidf"]
+
+
 def test_a_base_without_dvc_and_settings_is_not_compared(repository: Repository) -> None:
     Path("README.md").write_text("nothing else yet")
     first = repository.record("README.md")
