@@ -26,6 +26,7 @@ NOTICE = 180  # how long before the time limit a job is told to save its state, 
 REQUEUED = 1000  # the most times that a job is requeued
 IGNORING = ("sh", "-c", "trap '' USR1 USR2; exec \"$@\"", "sh")  # Slurm signals all processes of a job
 TRIES = 2  # a cell that was killed resumes from its checkpoint
+AGAIN = "\ntried again:\n"  # in a log, before the output of another try
 Commands = Mapping[str, Sequence[str]]  # by the name of the stage
 
 
@@ -218,6 +219,9 @@ class _Runs:
             elif self._tries[name] < TRIES and not self._alone and not is_stopping:
                 self._say(name, "failed, retrying")
                 self.waiting.append(name)
+                if log_of(name).is_file():
+                    with log_of(name).open("a") as log:
+                        log.write(AGAIN)
             else:
                 self._say(name, "stopped" if is_stopping else "failed")
                 self.failed[name] = code
@@ -233,10 +237,11 @@ def log_of(name: str) -> Path:
 
 
 def why_failed(name: str) -> str:
-    """Why a command failed: its last error message, or the last line of its output."""
+    """Why a command failed: the last error message of its last try, or the last line of that try's output."""
     log = log_of(name)
     if not log.is_file():
         return f"the job did not start ({JOBS})"
-    lines = list(filter(str.strip, log.read_text(encoding="utf-8", errors="replace").splitlines()))
+    _, _, last = log.read_text(encoding="utf-8", errors="replace").rpartition(AGAIN)
+    lines = list(filter(str.strip, last.splitlines()))
     said = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")] or lines or ["no output"]
     return f"{said[-1]} ({log})"

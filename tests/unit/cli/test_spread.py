@@ -60,3 +60,14 @@ def test_a_killed_dvc_ends_it_with_the_exit_code_of_a_shell(monkeypatch, at_once
 def test_why_a_run_failed_is_its_last_error_or_else_its_last_line(output: str, why: str) -> None:
     write_text(log_of("cell"), output)
     assert why_failed("cell") == f"{why} (.retrace/spread/cell.log)"
+
+
+@pytest.mark.usefixtures("here")
+def test_why_a_run_failed_is_said_of_its_last_try(monkeypatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first has an error message; the second is killed, as by a system without memory."""
+    tries = "test -e tried && { echo gone; kill -9 $$; }; touch tried; echo error: too large; exit 2"
+    monkeypatch.setattr(spread, "DVC", ("sh", "-c", tries))
+    with pytest.raises(typer.Exit):
+        _repro(Here(1), {"cell": []}, [], at_once=1)
+    assert capsys.readouterr().err == "error: 1 of 1 stages failed:\n  cell: gone (.retrace/spread/cell.log)\n"
+    assert "error: too large" in log_of("cell").read_text()
