@@ -119,10 +119,12 @@ def _write_adapter(tuning: Tuning, model: PreTrainedModel, pretrained: Path, add
         return _whole_lines(use, address)
     given: dict[str, Any] = {
         "revision": commit,
-        "id2label": dict(enumerate(tuning.classes)),
-        "key_mapping": getattr(family_of(read_config(pretrained)), "KEY_MAPPING", {}).get(tuning.head),
+        "dtype": "float32",  # as in training; the published base may be in bf16, and its config may name no padding
+        "pad_token_id": model.config.pad_token_id,
+        "id2label": dict(enumerate(tuning.classes)) or None,
+        "key_mapping": getattr(family_of(model.config), "KEY_MAPPING", {}).get(tuning.head),
     }
-    options = ", ".join(f"{name}={value!r}" for name, value in given.items() if value)
+    options = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
     auto, at_branch = AUTO_CLASSES[use].__name__, {"revision": address.branch}
     revision = f", adapter_kwargs={at_branch!r}" if address.branch else ""
     return (

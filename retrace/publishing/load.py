@@ -25,6 +25,7 @@ from retrace.results.grid import Cell, Grid
 from retrace.tasks.question_answering.extractive import SpanModel
 from retrace.tasks.question_answering.generative import ANSWERING, Generator
 from retrace.tasks.question_answering.settings import AnswerSettings
+from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
 
 DESCRIPTION, BASE = "retrace.json", "base"  # next to the trained weights: how they were tuned, and the base model
 NEEDED = ["*.json", "*.safetensors"]
@@ -125,7 +126,10 @@ def load_tuned(name: str, revision: str | None = None) -> nn.Module:
     if named is not None:
         pin = Pin.parse(named, f"{name}: {DESCRIPTION}: base")
         base = _fetched(pin.repository, pin.commit)
-    return read_tuned(tuning, folder, base)
+    model: Any = read_tuned(tuning, folder, base)
+    # As in training: a causal classifier reads the last token that is no padding; a published base may name none.
+    getattr(model, "body", model).config.pad_token_id = Vocabulary.of(load_tokenizer(folder)).pad
+    return model
 
 
 def _fetched(name: str, revision: str | None) -> Path:

@@ -1,5 +1,6 @@
 """The three lines of every form load the very model that was tuned, whatever the family."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,25 @@ def test_an_adapter_of_lora_is_loaded_onto_that_commit_by_transformers_and_by_pe
     assert not list(folder.rglob("model.safetensors"))
     config = read_json(folder / "adapter_config.json")
     assert (config["base_model_name_or_path"], config["revision"]) == ("org/base", PIN.commit)
+
+
+@pytest.mark.parametrize("method", ["lora", "adapter"])
+@torch.no_grad()
+def test_a_part_is_loaded_as_in_training_onto_a_base_in_bf16_that_names_no_padding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """Llamas are published like this; the copy to start from names it, as a causal classifier has to find the end."""
+    pretrained = tiny_pretrained(tmp_path / "pretrained", "llama")
+    base = Path(shutil.copytree(pretrained, tmp_path / "base"))
+    config = read_json(base / "config.json")
+    write_json(base / "config.json", config | {"pad_token_id": None, "dtype": "bfloat16"})
+    # transformers reads the base from the folder; load_tuned fetches a repository, since it parses the pin.
+    pin = Pin(str(base), PIN.commit) if method == "lora" else PIN
+    monkeypatch.setattr(load, "snapshot_download", lambda *_, **__: base)
+    address = Address(str(tmp_path / "published"), None, pin)
+    published, model, _ = _publish(tmp_path, _tuning(method, "classifier"), pretrained, address)
+    padded = torch.tensor([[2, 20, 21, 22, 3], [2, 20, 3, config["pad_token_id"], config["pad_token_id"]]])
+    torch.testing.assert_close(_loaded(published)(input_ids=padded).logits, model(input_ids=padded).logits)
 
 
 @pytest.mark.parametrize(("variable", "token"), [("", False), ("hf_a", "hf_a")])
