@@ -18,7 +18,7 @@ from retrace.core.records import RunRecord
 from retrace.core.settings import build, values_of
 from retrace.datasets.source import Source
 from retrace.evaluation.assessment import SCRATCH
-from retrace.evaluation.records import DETAILS, Details, MethodDetails, SeedDetails, TaskDetails
+from retrace.evaluation.records import DETAILS, AnswerBreakdown, Details, MethodDetails, SeedDetails, TaskDetails
 from retrace.finetuning.method import read_method
 from retrace.finetuning.run import adjusted
 from retrace.finetuning.settings import FineTuneSettings, entry_in_force
@@ -141,6 +141,12 @@ class Trained:
         scores = "; ".join(text for text, _ in table.groups if ": " in text)
         last = " The last rows are baselines, which need no language model." if table.apart else ""
         return said, f"{scores}. {means}{reading(scored)}{last}", table
+
+    @property
+    def may_abstain(self) -> bool:
+        """Whether it may give no answer, which a model learns only from training questions without one."""
+        found = [method.breakdown for _, method, _ in self.scored]
+        return any(isinstance(breakdown, AnswerBreakdown) and breakdown.threshold_curve for breakdown in found)
 
     @cached_property
     def learned_nothing(self) -> Flags:

@@ -46,7 +46,7 @@ FACTS: dict[str, Any] = {
     "origins": [DataOrigin("text", "a sample"), DataOrigin("sst2", "a sample", licence="Apache-2.0")],
     "counts": Table(("data", "count"), [("sst2", "1,200")]),
     "training": lambda _: Table(("setting", "value"), [("lr", "0.001")]), "perplexity": None,
-    "scored": [(SCORES, None, TRIAL)], "is_tested": False,
+    "scored": [(SCORES, None, TRIAL)], "is_tested": False, "may_abstain": True,
     "params": {"data": "files"}, "task_settings": None, "results": lambda: ([], "", None),
 }  # fmt: skip
 UNITS = {"perplexity_per_token": 6.5, "perplexity_per_word": 7.0, "bits_per_byte": 0.5}
@@ -235,6 +235,17 @@ def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     params = read_params()
     params["tokenizer"] |= {"train_on": ["text"], "with_questions": False}
     return params
+
+
+def test_the_card_says_that_a_model_abstains_only_if_it_does(params) -> None:
+    """One whose training questions all have an answer is scored on its best span, whatever the first token scores."""
+    trial = {"epoch": 1, "figures": {"f1": 50.0}, "intervals": {}, "before": {}}
+    counts, curve = {"answered": 1, "answerable": 1, "questions": 1}, {"threshold": [0.0], "f1": [50.0]}
+    for columns, said in (({}, "whatever the first token scores"), (curve, "none where the first token scores higher")):
+        method = method_of({"f1": 50.0}, {"1": trial}, {}, {}, **counts, threshold_curve=columns)
+        write_json(DETAILS, {"squad": UNJUDGED | {"methods": {"full": method}}})
+        may_abstain = Trained(SQUAD, params).may_abstain
+        assert said in _limits(replace(PUBLISHED, use="spans"), may_abstain=may_abstain)[0]
 
 
 def test_only_the_trials_own_flags_say_that_it_learned_nothing(params) -> None:
