@@ -149,6 +149,16 @@ def test_the_limits_say_what_the_figures_do_not() -> None:
     assert "from the shares of words in word_shares.json; " in _limits(task_settings=graded)[-1]
 
 
+def test_the_limits_say_how_a_model_that_writes_answers_is_asked() -> None:
+    """Nobody would guess the prompt that it was scored with."""
+    asked = SimpleNamespace(max_length=128, epochs=1, checkpoint="last", answers="generative", max_answer_length=12)
+    for abstains, end in ((True, "where the end of the text is more probable than the answer."), (False, "question.")):
+        _, prompt, _ = _limits(replace(PUBLISHED, use="causal"), task_settings=asked, may_abstain=abstains)
+        assert prompt.startswith('Ask it with the passage, "Question:", the question and "Answer:", with spaces')
+        assert "at most 12 of them" in prompt
+        assert prompt.endswith(end)
+
+
 def test_flags_stand_before_everything_else() -> None:
     text = _card(flag_lines=["one class only: all 20 examples are called good"]).text
     assert text.index("Warning: one class only: all 20 examples are called good.") < text.index("## How to load it")
