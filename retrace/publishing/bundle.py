@@ -167,19 +167,23 @@ def _save_whole(model: PreTrainedModel, folder: Path) -> None:
 
 def _adapt_tokenizer(folder: Path, pretrained: Path, use: str) -> None:
     """Have the published tokenizer give the model what it was given in training."""
-    _name_inputs(folder, pretrained)
+    _write_config(folder, pretrained, use)
     (_leave_open if use == "causal" else _write_format)(folder)
 
 
-def _name_inputs(folder: Path, pretrained: Path) -> None:
-    """Have the published tokenizer give segments if the model takes them.
+def _write_config(folder: Path, pretrained: Path, use: str) -> None:
+    """Have the published tokenizer pad and cut as in training, and give segments if the model takes them.
 
-    Our tokenizers are saved as transformers' general class, which leaves segments out unless its config names them.
+    The checkpoint's own may name no padding token, or other sides. Prompts are padded on the left. Our tokenizers are
+    saved as transformers' general class, which leaves segments out unless its config names them.
     """
+    path = folder / CONFIGS[0]
+    config = read_object(path) if path.is_file() else {}
+    config["pad_token"] = load_tokenizer(folder).special.pad
+    config |= {"padding_side": "left"} if use == "causal" else {"padding_side": "right", "truncation_side": "right"}
     if takes_segments(read_config(pretrained)):
-        path = folder / CONFIGS[0]
-        config = read_object(path) if path.is_file() else {}
-        write_json(path, config | {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]})
+        config["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
+    write_json(path, config)
 
 
 def _leave_open(folder: Path) -> None:

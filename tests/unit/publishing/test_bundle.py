@@ -162,6 +162,24 @@ def test_the_published_tokenizer_adds_the_special_tokens_of_training(tmp_path: P
     assert _names(published)["tokenizer"]("the ale")["input_ids"] == own
 
 
+@pytest.mark.parametrize(("family", "head"), [("llama", "classifier"), ("llama", "language_model"), ("bert", "spans")])
+def test_the_published_tokenizer_pads_and_cuts_as_in_training(tmp_path: Path, family: str, head: Head) -> None:
+    """Whatever the checkpoint's own does; Llamas name no padding token, and only prompts are padded on the left."""
+    pretrained = tiny_pretrained(tmp_path / "pretrained", family)
+    path, pad = pretrained / "tokenizer_config.json", Vocabulary.of(load_tokenizer(pretrained)).pad
+    config = {name: value for name, value in read_json(path).items() if name != "pad_token"}
+    write_json(path, config | {"padding_side": "left", "truncation_side": "left"})
+    published, _, _ = _publish(tmp_path, _tuning("full", head), pretrained)
+    tokenizer = _names(published)["tokenizer"]
+    long, short = tokenizer(["the river of the town", "the"], padding=True)["input_ids"]
+    padding = [pad] * (len(long) - len(tokenizer("the")["input_ids"]))
+    assert (short[: len(padding)] if head == "language_model" else short[-len(padding) :]) == padding
+    if head != "language_model":  # whose prompts are never cut
+        start = tokenizer("the river", add_special_tokens=False)["input_ids"]
+        cut = tokenizer("the river of the town", add_special_tokens=False, truncation=True, max_length=len(start))
+        assert cut["input_ids"] == start
+
+
 def test_the_words_that_are_published_grade_question_matches_as_in_training(tmp_path: Path) -> None:
     """Whoever loads the model does not have the training passages."""
     passage = f"{'the ' * 200_000}{'hall ' * 50}Ada"
