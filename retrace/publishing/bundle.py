@@ -181,6 +181,8 @@ def _write_config(folder: Path, pretrained: Path, use: str) -> None:
     config = read_object(path) if path.is_file() else {}
     config["pad_token"] = load_tokenizer(folder).special.pad
     config |= {"padding_side": "left"} if use == "causal" else {"padding_side": "right", "truncation_side": "right"}
+    if use in ("classifier", "spans"):  # a special token that is spelt out in a text is ordinary text
+        config["split_special_tokens"] = True
     if takes_segments(read_config(pretrained)):
         config["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
     write_json(path, config)

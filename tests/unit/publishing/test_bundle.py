@@ -180,6 +180,15 @@ def test_the_published_tokenizer_pads_and_cuts_as_in_training(tmp_path: Path, fa
         assert cut["input_ids"] == start
 
 
+@pytest.mark.parametrize("head", ["classifier", "spans"])
+def test_a_special_token_that_is_spelt_out_is_ordinary_text_as_in_training(tmp_path: Path, head: Head) -> None:
+    pretrained = tiny_pretrained(tmp_path / "pretrained", "bert")
+    published, _, _ = _publish(tmp_path, _tuning("full", head), pretrained)
+    text, own = "the hall [SEP] was full", load_tokenizer(pretrained)
+    assert own.encode(text).ids.count(Vocabulary.of(own).end) == 1
+    assert _names(published)["tokenizer"](text)["input_ids"] == own.encode(text).ids
+
+
 def test_the_words_that_are_published_grade_question_matches_as_in_training(tmp_path: Path) -> None:
     """Whoever loads the model does not have the training passages."""
     passage = f"{'the ' * 200_000}{'hall ' * 50}Ada"
