@@ -81,7 +81,8 @@ def publish(
     with lock("publish", PREPARED):  # held until it is sent, as another would be prepared in the same folder
         with guarded("publish", [weights], {}), atomic_folder(folder) as aside:
             if cell and tuning:
-                published = write_tuned(tuning, weights, trained.base, address, aside)
+                longest = trained.task_settings and trained.task_settings.max_length
+                published = write_tuned(tuning, weights, trained.base, address, aside, longest)
                 if tuning.question_match:
                     write_shares(Grid.read(params).data_of(cell.task), aside)
             else:

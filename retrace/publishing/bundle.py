@@ -69,8 +69,10 @@ def write_pretrained(pretrained: Path, address: Address, folder: Path) -> Loadin
     return LoadingCode("transformers", use, _whole_lines(use, address))
 
 
-def write_tuned(tuning: Tuning, tuned: Path, pretrained: Path, address: Address, folder: Path) -> LoadingCode:
-    """Fill `folder` with a tuned model, whose own files are in `tuned`.
+def write_tuned(
+    tuning: Tuning, tuned: Path, pretrained: Path, address: Address, folder: Path, max_length: int | None = None
+) -> LoadingCode:
+    """Fill `folder` with a tuned model, whose own files are in `tuned`; its inputs had at most `max_length` tokens.
 
     Raises InputError if the address has a base and the model needs none.
     """
@@ -86,7 +88,7 @@ def write_tuned(tuning: Tuning, tuned: Path, pretrained: Path, address: Address,
         lines = _write_adapter(tuning, cast(PreTrainedModel, model), pretrained, address, folder)
     else:
         lines = _write_own(tuning, tuned, pretrained, address, folder)
-    _adapt_tokenizer(folder, pretrained, use)
+    _adapt_tokenizer(folder, pretrained, use, max_length)
     return LoadingCode(library, use, lines)
 
 
@@ -165,13 +167,13 @@ def _save_whole(model: PreTrainedModel, folder: Path) -> None:
     model.save_pretrained(folder, save_original_format=False)
 
 
-def _adapt_tokenizer(folder: Path, pretrained: Path, use: str) -> None:
+def _adapt_tokenizer(folder: Path, pretrained: Path, use: str, max_length: int | None = None) -> None:
     """Have the published tokenizer give the model what it was given in training."""
-    _write_config(folder, pretrained, use)
+    _write_config(folder, pretrained, use, max_length)
     (_leave_open if use == "causal" else _write_format)(folder)
 
 
-def _write_config(folder: Path, pretrained: Path, use: str) -> None:
+def _write_config(folder: Path, pretrained: Path, use: str, max_length: int | None) -> None:
     """Have the published tokenizer pad and cut as in training, and give segments if the model takes them.
 
     The checkpoint's own may name no padding token, or other sides. Prompts are padded on the left. Our tokenizers are
@@ -183,6 +185,8 @@ def _write_config(folder: Path, pretrained: Path, use: str) -> None:
     config |= {"padding_side": "left"} if use == "causal" else {"padding_side": "right", "truncation_side": "right"}
     if use in ("classifier", "spans"):  # a special token that is spelt out in a text is ordinary text
         config["split_special_tokens"] = True
+    if max_length is not None:  # else a longer text is read whole, or up to all positions of the model
+        config["model_max_length"] = max_length
     if takes_segments(read_config(pretrained)):
         config["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
     write_json(path, config)

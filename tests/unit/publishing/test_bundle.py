@@ -189,6 +189,18 @@ def test_a_special_token_that_is_spelt_out_is_ordinary_text_as_in_training(tmp_p
     assert _names(published)["tokenizer"](text)["input_ids"] == own.encode(text).ids
 
 
+def test_the_published_tokenizer_cuts_to_the_length_of_training(tmp_path: Path) -> None:
+    pretrained, folder = tiny_pretrained(tmp_path / "pretrained"), tmp_path / "published"
+    tuning = _tuning("full", "classifier")
+    _, saved = _tuned(tmp_path / "saved", tuning, pretrained)
+    folder.mkdir()
+    published = write_tuned(tuning, saved, pretrained, Address(str(folder)), folder, 5)
+    own, texts = load_tokenizer(pretrained), ("the river of the town", "the hall was full")
+    own.enable_truncation(5, strategy="longest_first")
+    assert _names(published)["tokenizer"](*texts, truncation=True)["input_ids"] == own.encode(*texts).ids
+    assert _names(published)["tokenizer"](texts[0], truncation=True)["input_ids"] == own.encode(texts[0]).ids
+
+
 def test_the_words_that_are_published_grade_question_matches_as_in_training(tmp_path: Path) -> None:
     """Whoever loads the model does not have the training passages."""
     passage = f"{'the ' * 200_000}{'hall ' * 50}Ada"
