@@ -527,11 +527,11 @@ def test_perplexities_of_different_things_are_not_compared(repository: Repositor
 
 def test_the_same_text_of_which_another_tokenizer_knows_more_is_not_said_to_differ(repository: Repository) -> None:
     """Words that a tokenizer does not know count neither in the tokens nor in the bytes."""
-    _lock({"data/text": "1", "models/tokenizer": "1"})
+    _lock({"data/text": "one", "models/tokenizer": "one"})
     repository.commit(perplexity=_lose([1.8] * 100))
     repository.write(perplexity=_lose([2.4] * 100, size=84))
-    for text, why in (("1", "the tokenizers know different parts of the text"), ("2", "the text differs")):
-        _lock({"data/text": text, "models/tokenizer": "2"})
+    for text, why in (("one", "the tokenizers know different parts of the text"), ("two", "the text differs")):
+        _lock({"data/text": text, "models/tokenizer": "two"})
         assert [change.why for change in _found()[1].changes] == [f"not compared: {why}"]
 
 
