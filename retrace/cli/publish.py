@@ -14,7 +14,7 @@ from retrace.core.errors import InputError
 from retrace.core.files import SUMS, atomic_folder, file_digest, write_json, write_text
 from retrace.core.guard import guarded, lock
 from retrace.core.paths import PRETRAINED
-from retrace.core.records import git
+from retrace.core.records import git, uncommitted
 from retrace.core.settings import read_params
 from retrace.core.weights import FILE as BASE_WEIGHTS
 from retrace.core.weights import INDEX, weight_files
@@ -123,9 +123,7 @@ def _cell(task: str, method: str | None, seed: int | None, params: Mapping[str, 
 def _doubts(trained: Trained) -> dict[str, str]:
     """Why the model should not be published, by reason."""
     found = {}
-    listed = git("status", "--porcelain", "--untracked-files=normal", "--", ".")  # ignored files are left out
-    files = [line[3:] for line in listed.splitlines()]
-    if files:
+    if files := uncommitted("."):
         found["dirty"] = f"not committed: {some_of(files)}; so no commit describes this model"
     if stale := _stale_stages(trained):
         found["stale"] = f"{some_of(stale)}: out of date according to dvc.lock; run dvc repro and commit dvc.lock"

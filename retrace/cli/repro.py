@@ -12,6 +12,7 @@ import psutil
 import typer
 
 from retrace.cli.check import require_ready
+from retrace.core.errors import as_shell
 from retrace.core.guard import Holder, handled, running
 from retrace.core.paths import require_checkout
 
@@ -45,11 +46,6 @@ def run_dvc(command: Sequence[str], folder: Path = Path()) -> int:
         handled(lambda number, _: dvc.send_signal(number), [signal.SIGTERM]),
     ):
         return as_shell(dvc.wait())
-
-
-def as_shell(code: int) -> int:
-    """An exit code of `subprocess` as a shell has it: 128 and the signal, not minus the signal, if one killed it."""
-    return code if code >= 0 else 128 - code
 
 
 def stop() -> None:

@@ -22,10 +22,10 @@ from dvc.utils.serialize import load_yaml, modify_yaml
 from retrace.cli import workers
 from retrace.cli.check import require_ready
 from retrace.cli.remote import Sender, pull_option
-from retrace.cli.repro import Push, as_shell
+from retrace.cli.repro import Push
 from retrace.cli.workers import Here, Slurm
 from retrace.compute.lease import visible_gpus
-from retrace.core.errors import InputError
+from retrace.core.errors import InputError, as_shell
 from retrace.core.guard import handled
 from retrace.core.paths import require_checkout
 

@@ -21,7 +21,7 @@ from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import CODE, take
 from retrace.core.paths import OWN, WORKSPACES
 from retrace.core.records import WRITTEN as WRITTEN_BY_RUNS
-from retrace.core.records import git, try_git
+from retrace.core.records import git, try_git, uncommitted
 from retrace.core.settings import LARGEST_SEED, Seed, build, build_file, read_params, read_yaml
 from retrace.study.published import MEANINGS, PUBLISHED, RESULT, STUDIES, PublishedStudy, StudyResult
 
@@ -164,11 +164,9 @@ def workspace(study: Path, small: bool, seed: int | None) -> Path:
 
 def _origin(project: Path) -> dict[str, Any]:
     """The commit and the files that differ from it, except those that runs write and the user's data."""
-    places = (".", *WRITTEN_BY_RUNS, ":!data/own")
-    found = git("status", "--porcelain", "--untracked-files=normal", "--", *places, folder=project)
     return {
         "commit": try_git("rev-parse", "HEAD", folder=project),
-        "changed": [line[3:] for line in found.splitlines()],
+        "changed": uncommitted(".", *WRITTEN_BY_RUNS, ":!data/own", folder=project),
     }
 
 

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from retrace.core.errors import INTERRUPTED, STOPPING, InputError, exit_cleanly, prepare_process
+from retrace.core.errors import INTERRUPTED, STOPPING, InputError, as_shell, exit_cleanly, prepare_process
 
 # Passed on to the processes by torchrun; by default Slurm's SIGUSR1 would end it and leave them behind.
 SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"
@@ -60,9 +60,7 @@ def _ignore_further_signals() -> None:
 
 def _code(code: int) -> int:
     """The exit code as in a shell; that of `Interrupted` for a process stopped before it could handle the signal."""
-    if -code in STOPPING:
-        return INTERRUPTED
-    return 128 - code if code < 0 else code
+    return INTERRUPTED if -code in STOPPING else as_shell(code)
 
 
 if __name__ == "__main__":

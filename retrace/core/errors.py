@@ -92,6 +92,11 @@ def _stop(number: int, frame: FrameType | None) -> None:
     os._exit(INTERRUPTED)
 
 
+def as_shell(code: int) -> int:
+    """An exit code of `subprocess` as a shell has it: 128 and the signal, not minus the signal, if one killed it."""
+    return code if code >= 0 else 128 - code
+
+
 def exit_cleanly(main: Callable[[], None]) -> None:
     """Run `main`; end with one line and exit code 2, or 3, where the user can fix what is wrong.
 

@@ -165,6 +165,15 @@ def try_git(*arguments: str, folder: Path = Path()) -> str | None:
         return None
 
 
+def uncommitted(*places: str, folder: Path = Path()) -> list[str]:
+    """The files that differ from git's last commit, new ones among them; ignored files are left out.
+
+    `places` are git's pathspecs. Raises InputError as `git` does.
+    """
+    listed = git("status", "--porcelain", "--untracked-files=normal", "--", *places, folder=folder)
+    return [line[3:] for line in listed.splitlines()]
+
+
 def _processor() -> str:
     """The processor's name."""
     path = Path("/proc/cpuinfo")

@@ -170,7 +170,10 @@ def _save_whole(model: PreTrainedModel, folder: Path) -> None:
 def _adapt_tokenizer(folder: Path, pretrained: Path, use: str, max_length: int | None = None) -> None:
     """Have the published tokenizer give the model what it was given in training."""
     _write_config(folder, pretrained, use, max_length)
-    (_leave_open if use == "causal" else _write_format)(folder)
+    if use == "causal":
+        _leave_open(folder)
+    else:
+        _write_format(folder)
 
 
 def _write_config(folder: Path, pretrained: Path, use: str, max_length: int | None) -> None:

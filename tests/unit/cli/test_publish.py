@@ -38,7 +38,7 @@ def test_what_is_not_there_is_said(monkeypatch, arguments: str, message: str) ->
 
 
 def test_a_model_is_refused_for_what_its_flag_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publish, "git", lambda *_: "")
+    monkeypatch.setattr(publish, "uncommitted", lambda *_: [])
     monkeypatch.setattr(publish, "_stale_stages", lambda _: [])
     line = "worse than tf-idf: accuracy 73.3, tf-idf 100.0"
     flagged: Any = SimpleNamespace(name="news full 1", learned_nothing={"not_above_tfidf": ""}, flag_lines=[line])
