@@ -139,8 +139,13 @@ def logits_of(rows: pd.DataFrame) -> np.ndarray:
 
 
 def decided_answers(rows: pd.DataFrame) -> dict[str, str]:
-    """Question id → the span, or "" where no answer scores higher; a model that never abstains has no null score."""
-    return dict(zip(rows["id"], rows["text"].mask(rows["null_score"] > rows["score"], ""), strict=True))
+    """Question id → the span, or "" if the model abstains."""
+    return dict(zip(rows["id"], rows["text"].mask(abstains(rows), ""), strict=True))
+
+
+def abstains(rows: pd.DataFrame) -> pd.Series:
+    """For each answer, whether no answer scores higher (N,); a model that never abstains has no null score."""
+    return rows["null_score"] > rows["score"]
 
 
 def load_metric(name: str, key: str) -> ModuleType:

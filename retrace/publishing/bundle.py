@@ -97,7 +97,7 @@ def write_shares(data: Path, folder: Path) -> None:
 
     Rare words are left out, as a word that is not listed counts as rare too.
     """
-    shares = word_shares({question.context for question in read_questions(questions_path(data, "train"))})
+    shares = word_shares(question.context for question in read_questions(questions_path(data, "train")))
     write_json(folder / SHARES, {word: share for word, share in sorted(shares.items()) if share > RARE_SHARE})
 
 

@@ -21,7 +21,7 @@ from retrace.core.paths import on_test, questions_path, task_and_part
 from retrace.datasets.examples import Example, read_classes, read_examples
 from retrace.datasets.squad import Question, read_questions
 from retrace.evaluation.metrics.squad_v2 import compare
-from retrace.evaluation.outcomes import classified, decided_answers
+from retrace.evaluation.outcomes import abstains, classified, decided_answers
 from retrace.report.blocks import Browser, Fold, Section, Table
 from retrace.report.names import baseline_name, method_name
 from retrace.report.results import TaskResults
@@ -107,7 +107,7 @@ def _answered(task: TaskResults, questions: Sequence[Question], kept: Kept, base
     for method, seeds in kept.items():
         rows = seeds[0].set_index("id").reindex([question.id for question in questions])
         said = [[decided.get(question.id, "") for question in questions] for decided in map(decided_answers, seeds)]
-        abstained = [{*seed["id"][seed["null_score"] > seed["score"]]} for seed in seeds]
+        abstained = [{*seed["id"][abstains(seed)]} for seed in seeds]
         starts, sure = rows["start"].fillna(-1).astype(int).tolist(), (rows["score"] - rows["null_score"]).tolist()
         opinions[method] = Opinion(said[0], list(map(f1, said, abstained)), sure, starts)
     for baseline, given in baselines.items():

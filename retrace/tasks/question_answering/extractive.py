@@ -38,9 +38,9 @@ BEGINNING = 5  # letters
 COMMON_SHARE, RARE_SHARE = 1e-3, 1e-5  # of all words in the training passages
 
 
-def word_shares(texts: Iterable[str]) -> dict[str, float]:
-    """The relative frequency of each word."""
-    counts = Counter(word for text in texts for word in split_words(text)[0])
+def word_shares(passages: Iterable[str]) -> dict[str, float]:
+    """The relative frequency of each word; a passage that comes several times, as it has several questions, is one."""
+    counts = Counter(word for passage in set(passages) for word in split_words(passage)[0])
     total = counts.total()
     return {word: count / total for word, count in counts.items()}
 
@@ -223,7 +223,7 @@ class ExtractiveTask(QuestionAnswering):
 
     @cached_property
     def _shares(self) -> dict[str, float]:
-        return word_shares({question.context for question in self._questions["train"]})
+        return word_shares(question.context for question in self._questions["train"])
 
     def _marked(self, windows: Iterable[Window]) -> list[Window]:
         """The windows with each token's match, that of its first character, if matches are switched on."""

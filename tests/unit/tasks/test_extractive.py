@@ -180,6 +180,10 @@ def test_the_best_span_is_the_best_of_whole_words(passage: str, tokens: int, lon
     assert found.null_score == pytest.approx(scores[0].sum())
 
 
+def test_a_passage_of_several_questions_counts_once() -> None:
+    assert extractive.word_shares(["a b", "a b", "a"]) == {"a": pytest.approx(2 / 3), "b": pytest.approx(1 / 3)}
+
+
 def test_matches_are_graded_by_rarity() -> None:
     none, common, middling, rare, same_beginning = range(5)
     shares = extractive.word_shares(["the " * 99_000 + "town " * 99, "Ada"])
