@@ -53,12 +53,14 @@ def test_scores_of_answers() -> None:
     scores = _scores(_squad({"a": "Ada", "b": ""}))
     assert (scores["exact_match"], scores["f1"]) == pytest.approx((50.0, 100 * (2 / 3 + 1) / 2))
     assert scores["NoAns_exact_match"] == 100.0
-    scores: dict = _scores(_squad({"a": "Ada Lund", "b": "x"}, "--all"))
+    scores: dict = _scores(_squad({"a": "Ada Lund", "b": "x"}, "--all", "--intervals"))
     assert (scores["rougeL"], scores["bleu_precision_2"]) == (1.0, 100.0)
     scales = scores["scales"]
     assert (scales["rougeL"], scales["bleu_precision_2"], scales["total"]) == ("fraction", "percentage", "count")
     assert str(scores["bleu_signature"]).startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp")
     assert any(name.startswith("meteor") for name in scores)
+    bounds = wilson_interval(0.5, 2)
+    assert scores["intervals"]["exact_match"] == pytest.approx({name: 100 * bounds[name] for name in bounds})
 
 
 def test_probabilities_of_no_answer_take_answers_back() -> None:
@@ -114,9 +116,9 @@ def test_wrong_answers_and_probabilities_are_one_line(predictions: object, numbe
 
 
 def test_scores_of_classes_with_their_probabilities() -> None:
-    gold = "text\tlabel\na\tgood\nb\tbad\nc\tgood\nd\tbad\n"
+    gold = "text\tmood\na\tgood\nb\tbad\nc\tgood\nd\tbad\n"
     given = "said,good,bad\ngood,0.9,0.1\nbad,0.2,0.8\nbad,0.4,0.6\nbad,0.3,0.7\n"
-    scores: dict = _scores(_classes(gold, given, "--prediction", "said", "--intervals"))
+    scores: dict = _scores(_classes(gold, given, "--label", "mood", "--prediction", "said", "--intervals"))
     assert (scores["accuracy"], scores["recall_macro"], scores["roc_auc"]) == (0.75, 0.75, 1.0)
     assert scores["intervals"]["accuracy"] == wilson_interval(0.75, 4)
 

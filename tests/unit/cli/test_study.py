@@ -133,6 +133,17 @@ def test_wrong_figures_are_refused_before_anything_is_run(project: Project, monk
     assert not (project.folder / ".retrace").exists()
 
 
+def test_a_study_that_needs_more_than_the_machine_has_is_refused_before_anything_is_run(
+    project: Project, monkeypatch, capfd
+) -> None:
+    monkeypatch.chdir(project.folder)
+    settings = project.folder / "studies/two-cores/params.yaml"
+    settings.write_text(settings.read_text().replace("hidden_size: 192", "hidden_size: 300000"))
+    assert retrace("study", "run", "two-cores").code == 2
+    assert ": it needs about " in capfd.readouterr().err
+    assert not (project.folder / ".retrace/studies/two-cores/models").exists()
+
+
 def test_a_studys_own_pipeline_may_have_stages_of_any_kind_and_has_to_be_yaml(project: Project) -> None:
     own = project.folder / "studies/roberta-small/dvc.yaml"
     own.write_text("stages: {each: {foreach: [1], do: {cmd: ls, deps: [data/text]}}, last: {cmd: ls}}\n")
