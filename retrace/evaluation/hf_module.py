@@ -22,7 +22,7 @@ from retrace.datasets.squad import Answer, Question
 from retrace.evaluation.outcomes import METRICS, Answered, Classified, answered, figures, load_metric, sum_to_one
 from retrace.evaluation.settings import metric_names
 
-_STRING, _NUMBER, _CLASS = Value("string"), Value("float64"), Value("int64")
+_STRING, _NUMBER = Value("string"), Value("float64")
 _SQUAD = {
     "predictions": {"id": _STRING, "prediction_text": _STRING, "no_answer_probability": _NUMBER},
     "references": {"id": _STRING, "answers": {"text": List(_STRING), "answer_start": List(Value("int64"))}},
@@ -80,9 +80,11 @@ def _classified(predictions: list[Any], references: list[Any]) -> Classified:
     """Predictions are numbers of classes, or the probabilities of all classes; references are numbers of classes."""
     if len(set(map(np.size, predictions))) > 1:
         raise InputError("predictions: expected equally many probabilities for every example")
-    labels, predicted = np.array(references), np.array(predictions)
-    probabilities = predicted if predicted.ndim == 2 else None
-    if probabilities is not None:
+    labels, probabilities = _whole("references", references), None
+    if np.ndim(predictions) == 1:
+        predicted = _whole("predictions", predictions)
+    else:
+        probabilities = np.array(predictions)
         wrong = ~(sum_to_one(probabilities) & (probabilities >= 0).all(axis=1))
         if wrong.any():
             raise InputError(f"predictions: {predictions[wrong.argmax()]} is not allowed; expected probabilities")
@@ -94,7 +96,16 @@ def _classified(predictions: list[Any], references: list[Any]) -> Classified:
     return Classified(tuple(map(str, range(count))), labels, predicted, probabilities)
 
 
+def _whole(name: str, numbers: list[float]) -> np.ndarray:
+    """Numbers of classes, (N,). Raises InputError where one is not whole, such as a probability of one class."""
+    for number in numbers:
+        if not float(number).is_integer():
+            raise InputError(f"{name}: {number} is not allowed; expected numbers of classes")
+    return np.array(numbers, dtype=np.int64)
+
+
 FEATURES = {
     _answered: [Features({"predictions": _STRING, "references": List(_STRING)}), Features(_SQUAD)],
-    _classified: [Features({"predictions": predicted, "references": _CLASS}) for predicted in (_CLASS, List(_NUMBER))],
+    # As whole numbers, `datasets` would cut 0.9 to 0.
+    _classified: [Features({"predictions": given, "references": _NUMBER}) for given in (_NUMBER, List(_NUMBER))],
 }

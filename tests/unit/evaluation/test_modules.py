@@ -82,6 +82,9 @@ WRONG_CLASSES = [
     ([0, -1], [0, 1], "predictions: -1 to 0; expected numbers of 2 classes from 0"),
     ([[0.9, 0.1], [1.0]], [0, 1], "predictions: expected equally many probabilities for every example"),
     ([0, 1], [0, None], "references: expected one for every example"),
+    ([0.9, 0.2], [1, 0], "predictions: 0.9 is not allowed; expected numbers of classes"),
+    ([1, 0], [0.9, 0.2], "references: 0.9 is not allowed; expected numbers of classes"),
+    ([float("nan"), 0], [1, 0], "predictions: nan is not allowed"),
 ]
 
 
