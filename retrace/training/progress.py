@@ -102,6 +102,8 @@ def _open(folder: Path, resumes: bool) -> Any:
     from dvclive.live import Live
     from scmrepo.exceptions import SCMError
 
+    # DVCLive reads its last values when it resumes, and does not write them atomically: a kill may have cut them short.
+    (folder / "metrics.json").unlink(missing_ok=True)
     try:
         return Live(dir=str(folder), resume=resumes, dvcyaml=None, save_dvc_exp=False)
     except SCMError:

@@ -91,6 +91,14 @@ def test_a_resumed_run_adds_to_its_curve_and_a_new_one_removes_it(monkeypatch: p
     assert not Path("reports/live/sst2/full/1").exists()
 
 
+def test_a_run_resumes_although_it_was_killed_while_dvclive_wrote_its_last_values() -> None:
+    """Or although the disk was full then: DVCLive empties the file before it writes."""
+    _log(range(1, 3))
+    Path("reports/live/sst2/full/1/metrics.json").write_text("")
+    _log(range(3, 4), resumes=True)
+    assert _points()[-6:] == ["1", "9.0", "2", "8.0", "3", "7.0"]
+
+
 def test_only_the_first_process_writes() -> None:
     _log(range(1, 3), wanted=False)
     assert not Path("reports").exists()
