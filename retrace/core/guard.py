@@ -134,7 +134,8 @@ def _digest(inputs: Digests, code: Digests, settings: Mapping[str, Any]) -> str:
     """A digest of what the outcome depends on: settings, input files and the code used so far."""
     files = [f"{path} {digest}" for path, digest in inputs.items()]
     files += [f"{path} {code.get(path)}" for path in _used(code)]
-    return hashlib.sha256("\n".join([json.dumps(settings, sort_keys=True), *files]).encode()).hexdigest()
+    values = json.dumps(settings, sort_keys=True, default=str)  # YAML reads a name such as 2024-01-01 as a date
+    return hashlib.sha256("\n".join([values, *files]).encode()).hexdigest()
 
 
 def _require_undamaged(inputs: Digests) -> None:

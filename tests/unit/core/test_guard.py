@@ -16,6 +16,7 @@ from retrace.core.errors import STOPPING, InputError, Interrupted
 from retrace.core.files import SUMS, atomic_folder
 from retrace.core.guard import LOCKS, Holder, guarded, running, take
 from retrace.core.paths import WORKSPACES
+from retrace.core.settings import read_params
 from tests.commands import python
 from tests.toy import ROOT
 
@@ -182,6 +183,15 @@ def test_another_setting_input_or_module_gives_another_digest(monkeypatch: pytes
     edited = guard._code() | {"retrace/core/guard.py": "edited"}
     monkeypatch.setattr(guard, "_code", lambda: edited)
     assert _digest({"lr": 1}) != first
+
+
+def test_a_setting_that_yaml_reads_as_a_date_is_part_of_the_digest() -> None:
+    """Such as the name of a checkpoint, which a method starts from."""
+    found = []
+    for day in ("2024-01-01", "2024-01-02"):
+        Path("params.yaml").write_text(f"methods: {{lora: {{checkpoint: {day}}}}}\n")
+        found.append(_digest({"methods.lora": read_params()["methods"]["lora"]}))
+    assert found[0] != found[1]
 
 
 def test_code_that_is_edited_while_a_stage_runs_fails_it(tmp_path: Path) -> None:
