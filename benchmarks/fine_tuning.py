@@ -170,13 +170,11 @@ def reading(arguments: argparse.Namespace, **changed: object) -> tuple[Any, Any,
 
 def limited(task: str, examples: int) -> Any:
     """The project's fine-tuning settings, for one epoch of this many examples, without R-Drop, which Trainer lacks."""
-    from retrace.core.settings import build, read_params
-    from retrace.finetuning.settings import FineTuneSettings
-    from retrace.tasks.question_answering.settings import AnswerSettings
+    from retrace.core.settings import read_params
+    from retrace.tasks.question_answering.settings import settings_of
 
-    params = read_params()
-    kind = AnswerSettings if task == "squad" else FineTuneSettings
-    return build(kind, params, task).model_copy(update={"max_train_examples": examples, "epochs": 1, "rdrop": 0.0})
+    changes = {"max_train_examples": examples, "epochs": 1, "rdrop": 0.0}
+    return settings_of(read_params(), task).model_copy(update=changes)
 
 
 def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> dict[str, float]:

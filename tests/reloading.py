@@ -17,15 +17,14 @@ from transformers import GenerationMixin
 
 from retrace.compute.device import open_device
 from retrace.core.paths import PRETRAINED
-from retrace.core.settings import build, read_params
-from retrace.finetuning.settings import FineTuneSettings
+from retrace.core.settings import read_params
 from retrace.finetuning.task import Row, Task, predict
 from retrace.results.grid import PREDICTIONS, Grid
 from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.tasks.classification import Classification
 from retrace.tasks.question_answering.extractive import SpanModel
 from retrace.tasks.question_answering.generative import ANSWERING
-from retrace.tasks.question_answering.settings import AnswerSettings
+from retrace.tasks.question_answering.settings import AnswerSettings, settings_of
 from retrace.tokens.tokenizer import load_tokenizer
 
 
@@ -45,7 +44,7 @@ def load(repository: str) -> dict[str, Any]:
 def predicted(model: Any, task_name: str) -> list[Row]:
     """What a model says on the validation data, asked as the stages ask."""
     params = read_params()
-    settings = build(AnswerSettings if task_name == "squad" else FineTuneSettings, params, task_name)
+    settings = settings_of(params, task_name)
     kind = ANSWERING[settings.answers] if isinstance(settings, AnswerSettings) else Classification
     task: Task[Any] = kind.read(Grid.read(params).data_of(task_name), PRETRAINED, settings)
     device = open_device(1, params["precision"])

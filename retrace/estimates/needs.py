@@ -28,7 +28,7 @@ from retrace.models.heads import Head, check_length, read_config
 from retrace.pretraining.settings import PretrainSettings
 from retrace.results.grid import WEIGHTS, Grid
 from retrace.tasks.question_answering.generative import ANSWERING
-from retrace.tasks.question_answering.settings import AnswerSettings
+from retrace.tasks.question_answering.settings import AnswerSettings, settings_of
 
 ARCHITECTURES = {
     "google-bert/bert-base-uncased": "bert-base",
@@ -150,13 +150,12 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
         starts = read_initial_checkpoint(params).origin is not None
         yield Planned(PRETRAINING, CHECKPOINT if starts else None, needs, _bytes(PRETRAINED))
     for task in grid.all_tasks:
-        kind = AnswerSettings if grid.kind_of(task) == "question_answering" else FineTuneSettings
         for label in grid.methods_of(task):
             method = read_method(params, label, task)
             config = configs[method.settings.checkpoint]
             cells = [cell for cell in grid.runs_of(task, label) if only in (None, cell.title)]
             if config is not None and cells:
-                settings = adjusted(build(kind, params, task), method.settings)
+                settings = adjusted(settings_of(params, task), method.settings)
                 for key in INPUT_LENGTHS:
                     check_length(f"params.yaml: {task}.{key}", getattr(settings, key, None), config)
                 needs = _tuning_needs(settings, method, config, processes, bf16, attention)

@@ -37,7 +37,7 @@ from retrace.report.runs import counts_table, read_runs, settings_table
 from retrace.report.summary import from_the_model_of_full, reading, summary_table, verdict
 from retrace.results.grid import RUNS, Cell, Grid
 from retrace.statistics.scales import Flags, Shortfall
-from retrace.tasks.question_answering.settings import AnswerSettings
+from retrace.tasks.question_answering.settings import settings_of
 
 FOLDER = Path(__file__).parent
 # Title, licence (null where the authors give none) and citation of data sets, by repository of the hub and config.
@@ -259,9 +259,7 @@ class Trained:
         """The settings of the cell's task as its method adjusts them; None for the pretrained model."""
         if self.cell is None or self.method is None:
             return None
-        is_read = Grid.read(self.params).kind_of(self.cell.task) == "question_answering"
-        settings = build(AnswerSettings if is_read else FineTuneSettings, self.params, self.cell.task)
-        return adjusted(settings, self.method.settings)
+        return adjusted(settings_of(self.params, self.cell.task), self.method.settings)
 
     @cached_property
     def scored(self) -> list[tuple[TaskDetails, MethodDetails, SeedDetails]]:

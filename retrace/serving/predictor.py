@@ -17,7 +17,6 @@ from retrace.core.settings import PARAMS, Precision, build, read_yaml, section
 from retrace.datasets.examples import Example
 from retrace.datasets.squad import Question
 from retrace.finetuning.method import read_method
-from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import Row, predict
 from retrace.models.heads import check_length, longest_input, read_config
 from retrace.models.language_model import read_language_model
@@ -25,7 +24,7 @@ from retrace.publishing.load import read_tuned, read_tuning, require_weights
 from retrace.results.grid import WEIGHTS, Cell, Grid
 from retrace.tasks.classification import Classification
 from retrace.tasks.question_answering.generative import ANSWERING
-from retrace.tasks.question_answering.settings import AnswerSettings
+from retrace.tasks.question_answering.settings import AnswerSettings, settings_of
 from retrace.tasks.question_answering.windows import Span
 from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
 
@@ -54,8 +53,7 @@ class Predictor:
 
     def __init__(self, task: str, method: str, seeds: Sequence[int], params: Mapping[str, Any]) -> None:
         grid = Grid.read(params)
-        is_read = grid.kind_of(task) == "question_answering"
-        self.settings = settings = build(AnswerSettings if is_read else FineTuneSettings, params, task)
+        self.settings = settings = settings_of(params, task)
         if isinstance(settings, AnswerSettings) and settings.answers == "generative" and len(seeds) > 1:
             raise InputError(f"--ensemble: {task} has models that generate answers, which have no mean; leave it out")
         cells = [Cell(task, method, seed) for seed in seeds]

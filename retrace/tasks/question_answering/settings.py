@@ -1,13 +1,15 @@
 """How passages are read and answers chosen."""
 
-from typing import Literal, Self
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
-from retrace.core.settings import PARAMS, Count, plugin_names, require
+from retrace.core.settings import PARAMS, Count, build, plugin_names, require
 from retrace.finetuning.settings import INPUT_LENGTHS, FineTuneParams, FineTuneSettings
 from retrace.models.settings import FAMILIES, constants_of
+from retrace.results.grid import Grid
 
 SHORTEST_WINDOW = 6  # tokens: at most half for [CLS], the question and [SEP], the rest for passage and [SEP]
 SHORTEST_PROMPT = 16  # tokens of question and passage
@@ -51,6 +53,12 @@ class FineTuneAnswerParams(FineTuneParams):
 
     # Nobody assigns to it, so a narrower type is safe.
     task: AnswerSettings = Field(alias="${item.task}")  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
+def settings_of(params: Mapping[str, Any], task: str) -> FineTuneSettings:
+    """The settings of a task of params.yaml; of questions they are `AnswerSettings`."""
+    is_read = Grid.read(params).kind_of(task) == "question_answering"
+    return build(AnswerSettings if is_read else FineTuneSettings, params, task)
 
 
 def check_generative(family: str, task: str) -> None:
