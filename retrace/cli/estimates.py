@@ -84,8 +84,7 @@ def _params_and_method(method: str, head: str | None) -> "tuple[dict[str, Any], 
 
     Raises InputError if neither params.yaml nor retrace/methods has a method of that name.
     """
-    from retrace.finetuning.method import read_method
-    from retrace.study.comparison import method_names
+    from retrace.finetuning.method import method_names, read_method
 
     params = read_params() if PARAMS.is_file() else {}
     if method not in (allowed := method_names(params)):

@@ -15,8 +15,8 @@ from transformers import PreTrainedModel
 from retrace.core.errors import InputError
 from retrace.core.files import require_file
 from retrace.core.paths import PRETRAINED, named_checkpoint
-from retrace.core.settings import plugin_file
-from retrace.finetuning.settings import METHODS, MethodSettings, method_settings
+from retrace.core.settings import plugin_file, plugin_names
+from retrace.finetuning.settings import METHODS, MethodSettings, method_entries, method_settings
 from retrace.models.heads import Head, in_body, make_model, read_config, read_model, set_dropout
 
 FILE = "trained.safetensors"  # the weights that a method trains, if not all
@@ -79,6 +79,14 @@ def read_method(params: Mapping[str, Any], label: str, task: str | None = None) 
     Raises InputError if its settings are wrong or no file of retrace/methods has its name.
     """
     return Method(*method_settings(params, label, task), f"params.yaml: methods.{label}", task)
+
+
+def method_names(params: Mapping[str, Any]) -> list[str]:
+    """The methods in params.yaml, and the files of retrace/methods, which need no settings.
+
+    Raises InputError if `methods` is not a mapping.
+    """
+    return sorted({*plugin_names(METHODS), *method_entries(params)})
 
 
 def freeze_pretrained(model: PreTrainedModel, head: Head) -> None:

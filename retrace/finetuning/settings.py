@@ -99,8 +99,7 @@ def method_settings(
     `label` is the method's name under `methods`; a file of retrace/methods without an entry has its defaults. Raises
     InputError if a setting is wrong or no file has that name.
     """
-    entries = build(dict[str, Any], params, "methods") if "methods" in params else {}
-    key, entry = f"methods.{label}", entries.get(label)
+    key, entry = f"methods.{label}", method_entries(params).get(label)
     if entry is None:
         module = load_method(label, "finetune.methods")
         return module, module.Settings()
@@ -117,6 +116,11 @@ def method_settings(
         checked = build(module.Settings, there, f"{key}.{PER_TASK}.{name}")
         settings = checked if name == task else settings
     return module, settings
+
+
+def method_entries(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries under `methods`, none without that key; raises InputError if it is not a mapping."""
+    return build(dict[str, Any], params, "methods") if "methods" in params else {}
 
 
 def entry_in_force(params: Mapping[str, Any], label: str, task: str) -> dict[str, Any]:

@@ -30,12 +30,10 @@ import pandas as pd
 from retrace.core.errors import InputError
 from retrace.core.paths import PRETRAINED, on_test
 from retrace.core.records import RunRecord
-from retrace.core.settings import build, plugin_names
 from retrace.estimates.architectures import HEADS, closed_form, count_parameters, find_architecture, sums
 from retrace.estimates.memory import UNIT, example_memory
 from retrace.evaluation.records import DETAILS, Details, Figures
-from retrace.finetuning.method import Method, read_method
-from retrace.finetuning.settings import METHODS
+from retrace.finetuning.method import Method, method_names, read_method
 from retrace.perplexity.measures import PERPLEXITY_DETAILS, UNITS, PerplexityReport
 from retrace.report.results import read_curve
 from retrace.report.runs import read_runs
@@ -154,15 +152,6 @@ def counted(address: str, params: Mapping[str, Any]) -> float:
         raise LookupError(f"expected {kind}.{form}")
     found = count(params, *steps)
     return found[_there(figure, found)]
-
-
-def method_names(params: Mapping[str, Any]) -> list[str]:
-    """The methods in params.yaml, and the files of retrace/methods, which need no settings.
-
-    Raises InputError if `methods` is not a mapping.
-    """
-    entries = build(dict[str, Any], params, "methods") if "methods" in params else {}
-    return sorted({*plugin_names(METHODS), *entries})
 
 
 def known_method(params: Mapping[str, Any], name: str) -> Method:
