@@ -24,7 +24,7 @@ from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError
 from retrace.core.files import size
 from retrace.core.guard import holder, running
-from retrace.core.paths import LOCKFILES, PROJECT, QUESTIONS, TASKS, named_checkpoint, require_checkout
+from retrace.core.paths import LOCKFILES, PROJECT, QUESTIONS, STATES, TASKS, named_checkpoint, require_checkout
 from retrace.core.records import installed, try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS, build, build_file, read_params
 from retrace.results.grid import PREDICTIONS, RUNS, WEIGHTS, Grid
@@ -33,7 +33,6 @@ PINS = Path("requirements.txt")
 INSTALL = f"python -m pip install -r {PINS}"
 CELLS = (WEIGHTS, PREDICTIONS, RUNS)  # with task/method/seed in them
 PARTIAL = ("data", "models", "predictions", "reports")  # where stages write
-STATES = Path(".retrace/states")
 UP_TO_DATE = (sys.executable, "-m", "dvc", "status", "--quiet")  # exit code 0 if nothing is out of date
 
 

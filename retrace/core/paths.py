@@ -20,6 +20,7 @@ from retrace.core.files import read_object
 UNKNOWN = "<unk>"  # WikiText's mark for an unknown word
 PROJECT = Path(__file__).parents[2]  # a study runs in a folder of its own
 WORKSPACES = Path(".retrace/studies")  # where those folders are, in the project that they are copies of
+STATES = Path(".retrace/states")  # checkpoints of training
 LOCKFILES = (Path("dvc.lock"), Path("data/dvc.lock"))
 DATA = Path("data")
 TEXT = DATA / "text"

@@ -36,6 +36,7 @@ from retrace.core.environment import is_true
 from retrace.core.errors import InputError
 from retrace.core.files import SUMS, atomic_folder, damaged, file_digests, read_json, size, write_text
 from retrace.core.guard import take
+from retrace.core.paths import STATES
 
 STATE, PROGRESS = "state.safetensors", "progress.json"
 SAVED = 2  # checkpoints kept
@@ -93,7 +94,7 @@ class Checkpointer:
         """`digest` covers everything that the result depends on, except the device."""
         self._device, self._every, self._last = device, _seconds(), time.monotonic()
         self._hardware = _hardware(device)
-        states = Path(os.environ.get("DVC_ROOT") or ".") / ".retrace" / "states"
+        states = Path(os.environ.get("DVC_ROOT") or ".") / STATES
         self._same_run = f"{name}-{_mark(digest)}"  # on any hardware
         self._folder = states / f"{self._same_run}.{_mark(self._hardware)}"
         self._locks: dict[Path, TextIO] = {}  # by folder; held by the main process for all
