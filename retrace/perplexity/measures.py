@@ -101,6 +101,11 @@ class Losses:
     sums: np.ndarray  # (D,), over the scored tokens of each document
     scored: np.ndarray  # (D,), the number of scored tokens
 
+    @property
+    def documents(self) -> int:
+        """How many documents have a scored token; intervals are over these."""
+        return int((self.scored > 0).sum())
+
 
 Measured = tuple[Losses, Sizes]  # of the same documents
 
@@ -114,10 +119,9 @@ def figures_of(losses: Losses, sizes: Sizes, drawn: Figures | None = None) -> Pe
     be taken on any scale.
     """
     nats = _in_nats(losses.mean, *(float(size.sum()) for size in (sizes.tokens, sizes.words, sizes.bytes)))
-    documents = int((losses.scored > 0).sum())
     intervals = {}
     for name, resampled_nats in (drawn or {}).items():
-        found = percentile_interval(nats[name], resampled_nats, documents)
+        found = percentile_interval(nats[name], resampled_nats, losses.documents)
         ends = clipped(nats[name], found, (0.0, math.inf))
         intervals[name] = {end: as_figure(name, at) for end, at in ends.items()}
     return PerplexityFigures(**{name: as_figure(name, loss) for name, loss in nats.items()}, intervals=intervals)
@@ -157,14 +161,14 @@ def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resample
     for name, (losses, sizes) in every.items():
         if losses.scored.any():
             drawn |= resample({name: resampled(losses, sizes)}, len(losses.sums), resamples, seed)
-        measures[name] = figures_of(losses, sizes, drawn[name] if (losses.scored > 0).sum() > 1 else None)
+        measures[name] = figures_of(losses, sizes, drawn[name] if losses.documents > 1 else None)
     model, is_better, flags = next(iter(measured)), None, Flags()
     if not {model, "unigram"} <= drawn.keys():
         flags["nothing_scored"] = "no token of the text can be scored"
     elif measures[model].intervals and measures["unigram"].intervals:
         differences = drawn["unigram"]["perplexity_per_token"] - drawn[model]["perplexity_per_token"]
         likelihoods = (-measured[model][0].mean, -unigram[0].mean)
-        documents = min(int((losses.scored > 0).sum()) for losses in (measured[model][0], unigram[0]))
+        documents = min(measured[model][0].documents, unigram[0].documents)
         interval = centred_interval(likelihoods[0] - likelihoods[1], differences, documents)
         flags = flag_unless_better(LIKELIHOOD, "unigram", *likelihoods, interval)
         is_better = not flags

@@ -112,7 +112,7 @@ def _differ(size: str, split: str, sides: Sequence[Revision], is_pseudo: bool) -
 
 def _paired(unit: str, factor: float, both: tuple[Measured, Measured], params: EvaluateParams) -> Difference | None:
     """The difference in perplexity (exp of `factor` times the loss per unit) on shared documents; None for only one."""
-    settings, count = params.metrics, min(int((losses.scored > 0).sum()) for losses, _ in both)
+    settings, count = params.metrics, min(losses.documents for losses, _ in both)
     figures = {str(place): resampled(*measured) for place, measured in enumerate(both)}
     drawn = resample(figures, len(both[0][0].sums), settings.bootstrap_samples, settings.seed)
     before, after = (
