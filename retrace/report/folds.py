@@ -107,6 +107,8 @@ def _classes(task: TaskResults) -> Fold:
 
 def _curve(task: TaskResults, curve: pd.DataFrame) -> Fold:
     legend, columns = task.curve_legend, {}
+    rows = [_with_real_thresholds(row, [row]) for row in curve.to_dict("records")]
+    curve = pd.DataFrame(rows, columns=curve.columns)
     for name in map(str, curve):
         figure = legend.get(name)
         as_text = partial(shown, figure) if figure else method_name if name == "method" else str

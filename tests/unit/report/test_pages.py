@@ -25,6 +25,7 @@ from retrace.report.flags import (
     found_flags,
     perplexity_flags,
 )
+from retrace.report.folds import task_folds
 from retrace.report.page import as_html, as_markdown
 from retrace.report.pretraining import ABSENT, perplexity_by_epoch, pretraining_section
 from retrace.report.results import TaskResults, judged, most_seeds, read_tasks
@@ -379,6 +380,17 @@ def test_the_threshold_above_which_nothing_is_answered_is_not_0(
     of = {"headlines": ["best_f1"], "legend": legend, "comparisons": [], "baselines": {}, "methods": {"full": method}}
     task = TaskResults("squad", "question_answering", Details.from_json({"squad": of}).tasks["squad"], {"full": 0})
     assert f"| threshold |  | – | {said} |" in as_markdown("T", [task_section(task, ["squad"])])
+
+
+def test_in_the_learning_curve_too_the_threshold_above_which_nothing_is_answered_is_not_0() -> None:
+    """4 of 10 questions have no answer: before training none is answered; after it, those up to 0 and up to 1.5."""
+    legend = {"best_f1": Figure("percentage", "higher"), "best_f1_thresh": Figure("score", "neither")}
+    counts = {"method": "full", "seed": "1", "total": 10, "NoAns_total": 4}
+    curve = pd.DataFrame([counts | {"epoch": epoch, "best_f1": best, "best_f1_thresh": at}
+                          for epoch, (best, at) in enumerate(((40.0, 0.0), (60.0, 0.0), (70.0, 1.5)))])  # fmt: skip
+    page = as_markdown("T", [Section("S", task_folds(_task(curve, {"legend": DETAILS.legend | legend})))])
+    shown = re.findall(r"^\| Full \| 1 \| 10 \| 4 \| (.*) \|$", page, re.MULTILINE)
+    assert shown == ["0 | 40.0 | –", "1 | 60.0 | 0.0000", "2 | 70.0 | 1.5000"]
 
 
 def test_an_f1_of_exactly_half_counts_as_right_in_spite_of_rounding() -> None:
