@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -369,6 +369,29 @@ def test_a_long_name_stays_above_its_own_plot_and_the_plots_of_a_row_level(tmp_p
     values = page.locator("figcaption b").evaluate_all(box)
     assert all(name[0] <= value[0] - 30 for name, value in zip(captions, values, strict=True)), "98.5 is 30 px wide"
     assert len({bottom for _, bottom in page.locator(".plot").evaluate_all(box)}) == 1
+
+
+def _browser_of(tmp_path: Path, names: Sequence[str]) -> Path:
+    """A page with the predictions of these methods for one text."""
+    of = {"baseline": False, "right": ["0", "0"], "sure": [42], "said": [1]}
+    task = {"title": "T", "noun": "texts", "number": None, "methods": [{"name": name, **of} for name in names],
+            "classes": ["good", "bad"], "text": ["A text."], "passages": [], "passage": [], "gold": [0]}  # fmt: skip
+    browsed = Browser(pack([task]), [(name, place) for place, name in enumerate(names)])
+    write_text(tmp_path / "own.html", as_html("T", [Section("S", [browsed])]))
+    return tmp_path / "own.html"
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_a_long_name_stays_above_its_own_predictions(tmp_path: Path, show: Any, width: int) -> None:
+    names = ("bert-large-uncased-whole-word-masking", "bert_large_uncased_whole_word_masking_adapters", "full")
+    page = show(_browser_of(tmp_path, names), width)
+    page.wait_for_selector(".said .seeds")
+    box = "shown => shown.map(of => { const box = of.getBoundingClientRect(); return [box.left, box.right]; })"
+    own, whole = (page.locator(f".said li:has({part}) {part}").evaluate_all(box) for part in (".seeds", ".name"))
+    opinions = page.locator(".said li:has(.name)").evaluate_all(box)
+    assert all(name[1] <= seeds[0] for name, seeds in zip(whole, own, strict=True))
+    assert all(seeds[1] <= opinion[1] + 1 for seeds, opinion in zip(own, opinions, strict=True))
+    assert page.evaluate(WIDTH) <= width
 
 
 @pytest.mark.parametrize("width", [1440, 390])
