@@ -394,6 +394,16 @@ def test_a_long_name_stays_above_its_own_predictions(tmp_path: Path, show: Any, 
     assert page.evaluate(WIDTH) <= width
 
 
+@pytest.mark.parametrize("width", [1440, 650, 390])
+def test_no_control_of_the_predictions_lies_on_another(tmp_path: Path, show: Any, width: int) -> None:
+    page = show(_browser_of(tmp_path, ["full", "bert-large-uncased-whole-word-masking"]), width)
+    page.wait_for_selector(".item")
+    boxes = [control.bounding_box() for control in page.locator(".bar :is(input, select)").all()]
+    for one, other in itertools.combinations(boxes, 2):
+        beside = one["x"] + one["width"] <= other["x"] or other["x"] + other["width"] <= one["x"]
+        assert beside or one["y"] + one["height"] <= other["y"], (one, other)
+
+
 @pytest.mark.parametrize("width", [1440, 390])
 def test_no_name_of_a_method_is_cut_off_in_a_table(tmp_path: Path, show: Any, width: int) -> None:
     """Names of 37, of 68 and, without a place to break, of 46 characters; beside more figures than the screen holds."""
