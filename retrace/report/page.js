@@ -30,8 +30,7 @@
   apply();
 
   // Tooltips.
-  const tip = element("div");
-  tip.id = "tip";
+  const tip = element("div", "tip");
   tip.hidden = true;
   document.body.append(tip);
   document.addEventListener("pointerover", event => {

@@ -7,6 +7,7 @@ one script by their hashes and allows nothing else.
 import base64
 import hashlib
 import math
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -92,9 +93,10 @@ def as_html(title: str, sections: Sequence[Section], head: Head = EMPTY) -> str:
 def anchored(sections: Sequence[Section]) -> dict[str, Section]:
     """The sections, each by an anchor of its own: a study's tables and its run both have a section Pretraining."""
     found: dict[str, Section] = {}
+    own = re.findall(r'\bid="([\w-]+)"', packaged("page.html.j2") + packaged("blocks.html.j2"))
     for section in sections:
         anchor = section.id
-        while anchor in ("main", "verdict", *found):  # the first two are in page.html.j2
+        while anchor in (*own, *found):
             anchor += "-2"
         found[anchor] = section
     return found

@@ -371,6 +371,19 @@ def test_a_long_name_stays_above_its_own_plot_and_the_plots_of_a_row_level(tmp_p
     assert len({bottom for _, bottom in page.locator(".plot").evaluate_all(box)}) == 1
 
 
+def test_a_task_may_be_called_like_a_part_of_the_page(tmp_path: Path, show: Any) -> None:
+    """`b-page` is where the browser of predictions writes the number of its page, and `tip` was the tooltip."""
+    titles = ("tip", "b-page", "predictions-data")
+    task = {"title": "T", "noun": "texts", "number": None, "methods": [], "classes": ["good"], "text": ["A text."],
+            "passages": [], "passage": [], "gold": [0]}  # fmt: skip
+    sections = [*(Section(title, ["Scores."]) for title in titles), Section("S", [Browser(pack([task]), [])])]
+    write_text(tmp_path / "own.html", as_html("T", sections))
+    page = show(tmp_path / "own.html")
+    page.wait_for_selector(".item")
+    shown = "shown => shown.slice(1, 4).map(of => [getComputedStyle(of).position, of.innerText.split('\\n')[0]])"
+    assert page.locator("main > section").evaluate_all(shown) == [["static", title] for title in titles]
+
+
 def _browser_of(tmp_path: Path, names: Sequence[str]) -> Path:
     """A page with the predictions of these methods for one text."""
     of = {"baseline": False, "right": ["0", "0"], "sure": [42], "said": [1]}
