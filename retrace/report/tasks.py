@@ -138,8 +138,8 @@ def confusion(task: TaskResults, found: Mapping[str, ClassBreakdown]) -> Panels:
             for i, j in np.ndindex(*counts.shape)
         )
 
-    note = "Rows: true class; columns: predicted class. Bold: % of the row"
-    note += _of_seeds(task, "; means of the seeds") + "."
+    shade = "Bold: % of the row" if len(names) <= PRINTED else "The darker, the larger the share of the row"
+    note = f"Rows: true class; columns: predicted class. {shade}{_of_seeds(task, '; means of the seeds')}."
     numbers = {name: number for name, number in short.items() if number.isdecimal() and number != name}
     if numbers:  # words between numbers and names keep them apart also where a name is written from right to left
         note += f" {capital('; '.join(f'class {number}: {name}' for name, number in numbers.items()))}."

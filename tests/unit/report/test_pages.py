@@ -885,6 +885,7 @@ def test_many_classes_have_no_cells_without_examples(size: int, cells: int) -> N
     classes = {f"c{number}": {} for number in range(size)}
     drawn = confusion(_task(), {"full": ClassBreakdown(confusion=counts.tolist(), classes=classes, reliability={})})
     assert str(svg.joined(drawn.panels[0].drawn)).count("<rect") == cells
+    assert ("Bold" in drawn.note) == ('class="ink"' in str(svg.joined(drawn.panels[0].drawn)))
 
 
 def test_the_area_of_a_dot_of_a_calibration_is_a_share_of_examples_on_an_axis_from_chance_or_below() -> None:
