@@ -23,7 +23,7 @@ COMPARE = "Compare models per word or per byte; per token depends on the tokeniz
 ABSENT = "–: too large for a float (per word, in a text without spaces), or no token was scored."
 NOTE = "Perplexity per token (log scale, so linear in loss) by tokens seen. Dots: validation after each epoch."
 UNIGRAM = " Dashed: a unigram model, which knows only token frequencies."
-LINE = " Line: training, where the masking rate may be higher."
+LINE, MASKED = " Line: training", ", where the masking rate may be higher"
 LARGE = 1e9  # figures from here on are in scientific notation
 TOLD_APART = 0.52  # least next-sentence accuracy without a warning; chance is 0.5
 MOST_POINTS = 200  # of the training curve
@@ -73,8 +73,8 @@ def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame
     drawn += [*_dots(axes, valid), svg.tips(axes, tips)]
     label = "Perplexity of the validation text: " + ", ".join(_perplexity(y) for _, y in valid)
     note = NOTE + (UNIGRAM if unigram else "")
-    if train and "masked" in report.splits["valid"].measures:
-        note += LINE
+    if train:
+        note += f"{LINE}{MASKED if 'masked' in report.splits['valid'].measures else ''}."
     return Panels("pretraining", "", note, [Panel("", drawn, label, 260, place=0)], "wide")
 
 

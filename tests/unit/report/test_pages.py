@@ -482,7 +482,9 @@ def test_the_training_of_a_causal_model_masks_nothing() -> None:
     updates = pd.DataFrame({"update": [1, 2], "training_loss": [4.0, 3.0]})
     record = RUN.model_copy(update={"updates": 2, "tokens": 2000})
     assert "masking" in _perplexity_page({})
-    assert "masking" not in as_markdown("T", [pretraining_section(report, pd.DataFrame([ROW]), updates, record)])
+    page = as_markdown("T", [pretraining_section(report, pd.DataFrame([ROW]), updates, record)])
+    assert "masking" not in page
+    assert "Line: training." in page
 
 
 def test_the_model_fold_says_what_training_started_from() -> None:
