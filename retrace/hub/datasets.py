@@ -65,10 +65,11 @@ def _stream(source: HubDataset, split: str, key: str, name: str) -> tuple[Any, I
     """The features and the first `source.stream` rows of a split; no further rows are fetched."""
     import datasets
 
-    with _session(source, key):
+    # Where the hub fails, `datasets` would take any commit that its cache holds, so it is given an empty one.
+    with TemporaryDirectory() as empty, _session(source, key):
         rows = datasets.load_dataset(
             source.pin.repository, _config(source), revision=source.pin.commit, split=split, streaming=True,
-            token=hub_token(),
+            token=hub_token(), cache_dir=empty,
         ).take(source.stream or 0)  # fmt: skip
 
     def batches() -> Iterator[pa.Table]:

@@ -119,6 +119,8 @@ def _message(error: BaseException) -> str:
         case errors.HfHubHTTPError():
             answer = error.response
             return f"{hub} answered {answer.status_code} to {answer.request.method} {answer.url.path}"
+        case ConnectionError() if error.errno is None:  # of `datasets`, which hides its cause
+            return first_line(error)
         case ImportError() if "SOCKS" in str(error):
             return first_line(error)
         case httpx.RequestError():

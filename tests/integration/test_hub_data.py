@@ -99,6 +99,20 @@ def test_streaming_reads_the_first_rows_without_keeping_files(user: Project, tmp
     assert [len(read_examples(folder, part)) for part in ("train", "dev")] == [24, 6]
 
 
+def test_no_other_commit_is_read_where_the_pinned_one_cannot_be_fetched(user: Project, hub: LocalHub) -> None:
+    """`datasets` falls back on what it has in its own cache, whichever commit that is of."""
+    old = hub.add("dataset", "own/rows", {"train.csv": b"text,label\nold,0\nolder,1\n"})
+    new = hub.add("dataset", "own/rows", {"train.csv": b"text,label\nnew,0\nnewer,1\n"})
+    user.run(sys.executable, "-c", f"import datasets; datasets.load_dataset('own/rows', revision='{old}')")
+    rows = {"repository": f"own/rows@{new}", "dev": None, "split": 0.5, "stream": 2}
+    user.set("hub.classification", {"reviews": rows})
+    for variables in ({"HF_HUB_OFFLINE": "1"}, {"HF_ENDPOINT": "http://127.0.0.1:9"}):
+        assert f"own/rows@{new}: Couldn't reach 'own/rows'" in _fetch(user.with_variables(**variables), code=2)
+    _fetch(user)
+    folder = user.folder / "data/classification/reviews"
+    assert {each.text for part in ("train", "dev") for each in read_examples(folder, part)} == {"new", "newer"}
+
+
 def test_the_card_says_the_licence(user: Project, hub: LocalHub) -> None:
     files = hub.files("dataset", SQUAD)
     card = files["README.md"].replace(b"license: cc-by-sa-4.0\n", b"", 1)
