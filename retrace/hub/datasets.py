@@ -6,6 +6,7 @@ pinned commit: offline, `datasets` itself takes the latest version it has. It is
 takes seconds.
 """
 
+import json
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -46,12 +47,15 @@ def open_split(source: HubDataset, split: str, key: str) -> Table:
     name = f"{source.pin} {source.config} {split}"
     features, batches = _stream(source, split, key, name) if source.stream else _open_kept(source, split, key)
     rows = chain.from_iterable(batch.to_pylist() for batch in batches)
-    classes = {
-        column: tuple(feature["names"])
-        for column, feature in features.items()
-        if isinstance(feature, Mapping) and feature.get("_type") == "ClassLabel"
-    }
+    classes = {column: tuple(feature["names"]) for column, feature in _of_type(features, "ClassLabel").items()}
+    if mixed := _of_type(features, "Json"):  # columns with values of several types, each stored as its json
+        rows = (row | {name: json.loads(row[name]) for name in mixed if row[name] is not None} for row in rows)
     return Table(name, ((f"{name}: row {number}", row) for number, row in enumerate(rows, start=1)), classes)
+
+
+def _of_type(features: Mapping[str, Any], name: str) -> dict[str, Mapping[str, Any]]:
+    """The columns of one of `datasets`' types."""
+    return {key: of for key, of in features.items() if isinstance(of, Mapping) and of.get("_type") == name}
 
 
 def licence(source: HubDataset, key: str) -> str | None:

@@ -65,6 +65,16 @@ def test_a_line_of_a_document_that_looks_like_a_title_begins_no_article(kept: Pa
     assert list(documents) == ["one\n= Two =\nthree", "four", "five"]
 
 
+def test_values_of_a_column_of_several_types_are_read_as_they_were_written(kept: Path) -> None:
+    """`datasets` stores each as its json, so that text would be in quotes."""
+    info = json.loads((kept / INFO).read_text())
+    info["features"]["word"] = {"_type": "Json"}
+    (kept / INFO).write_text(json.dumps(info))
+    _write(kept / "name-test.arrow", [json.dumps('a "good" film'), "1984"], [1, 0])
+    rows = [row for _, row in open_split(SOURCE, "test", "hub.text").records]
+    assert rows == [{"word": 'a "good" film', "label": 1}, {"word": 1984, "label": 0}]
+
+
 def test_a_split_that_is_not_there() -> None:
     with pytest.raises(InputError, match=rf'params.yaml: hub.text: org/name@{COMMIT}: Unknown split "dev".*train'):
         open_split(SOURCE, "dev", "hub.text")
