@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from retrace.core.errors import InputError, exit_cleanly
 from retrace.core.guard import guarded
-from retrace.core.settings import entry_name
+from retrace.core.settings import DATA_PARAMS, entry_name
 from retrace.datasets.examples import TaskData
 from retrace.datasets.text import Records
 from retrace.files.tasks import parse_task, write_task_source
@@ -32,7 +32,8 @@ def main() -> None:
 def read_hub_task(settings: HubTaskSettings, key: str) -> TaskData:
     """Read all parts of a task; classes have the data set's names unless the settings name them.
 
-    Raises InputError if the data set cannot be fetched, or naming the row where something is wrong.
+    Raises InputError if the data set cannot be fetched, if a new name of a class is that of another in the data set,
+    or naming the row where something is wrong.
     """
     splits = {part: open_split(settings, name, key) for part, name in settings.parts.items()}
     known = splits["train"].classes.get(settings.label)
@@ -44,7 +45,21 @@ def read_hub_task(settings: HubTaskSettings, key: str) -> TaskData:
         settings = settings.model_copy(update={"classes": kept})
         named = {part: _named(split.records, settings.label, known) for part, split in splits.items()}
         splits = {part: replace(split, records=named[part]) for part, split in splits.items()}
+    elif known is not None:
+        _require_new(classes or (), known, key)
     return parse_task(settings, key, splits)
+
+
+def _require_new(names: tuple[str, ...], known: tuple[str, ...], key: str) -> None:
+    """Raise InputError if a class gets the name that the data set has for another one, but for upper and lower case."""
+    numbers = {name.casefold(): number for number, name in enumerate(known)}
+    for number, name in enumerate(names):
+        theirs = numbers.get(name.casefold(), number)
+        if theirs != number:
+            raise InputError(
+                f"{DATA_PARAMS}: {key}.classes: {name!r} is not allowed for class {number}, as the data set calls "
+                f"class {theirs} {known[theirs]!r}; expected all of its names, spelled as there, or new ones"
+            )
 
 
 def _named(records: Records, column: str, names: tuple[str, ...]) -> Records:

@@ -100,6 +100,17 @@ def test_a_class_that_is_left_out_is_none_of_the_classes(kept: Path) -> None:
     assert labels == {"train": [("a", 0), ("c", 0), ("d", 1)], "dev": [("x", 1)]}
 
 
+@pytest.mark.parametrize("names", [("High", "Low"), ("high", "other")])
+def test_a_class_does_not_get_the_name_of_another(names: tuple[str, str]) -> None:
+    """Its own names in another order are matched by name; with one that is not its own, names go by number."""
+    settings = HubTaskSettings(**SOURCE.model_dump(), dev=None, split=0.6, text="word", classes=names)
+    said = rf"hub\.classification\.own\.classes: '{names[0]}' is not allowed for class 0, as .* calls class 1 'high'; "
+    with pytest.raises(InputError, match=said):
+        read_hub_task(settings, "hub.classification.own")
+    renamed = settings.model_copy(update={"classes": ("Low", "top")})
+    assert read_hub_task(renamed, "hub.classification.own").classes == ("Low", "top")
+
+
 def test_a_column_that_is_not_there_and_a_split_without_labels_are_named() -> None:
     for column, said in (
         ("review", r"small train: row 1: no column 'review'; the columns are: word, label; the column is set by hub\."),
