@@ -10,7 +10,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import escape
 from importlib.metadata import version
 from itertools import chain
@@ -89,12 +89,12 @@ def _open_kept(source: HubDataset, split: str, key: str) -> tuple[Any, Iterable[
     info = read_object(folder / INFO)
     sizes = {name: one["num_examples"] for name, one in info["splits"].items()}
     if split in sizes:
-        return info["features"], _table(folder, split).to_batches(BATCH)
+        return info["features"], _table(folder, split, sizes[split]).to_batches(BATCH)
     import datasets
 
     with _session(source, key):
         parts = datasets.ReadInstruction.from_spec(split).to_absolute(sizes)
-    tables = [_table(folder, part.splitname)[part.from_ : part.to] for part in parts]
+    tables = [_table(folder, part.splitname, sizes[part.splitname])[part.from_ : part.to] for part in parts]
     return info["features"], pa.concat_tables(tables).to_batches(BATCH)
 
 
@@ -117,10 +117,17 @@ def _kept(source: HubDataset, key: str) -> Path:
     return folder
 
 
-def _table(folder: Path, split: str) -> pa.Table:
-    """A split in one file, or in several called NAME-SPLIT-00000-of-00002.arrow."""
+def _table(folder: Path, split: str, rows: int) -> pa.Table:
+    """A split of so many rows in one file, or in several called NAME-SPLIT-00000-of-00002.arrow.
+
+    Raises InputError if a file is gone or was cut short, which Arrow does not notice between two batches of rows.
+    """
     files = sorted([*folder.glob(f"*-{split}.arrow"), *folder.glob(f"*-{split}-*-of-*.arrow")])
-    return pa.concat_tables(pa.ipc.open_stream(pa.memory_map(str(file))).read_all() for file in files)
+    with suppress(pa.ArrowException, OSError):
+        table = pa.concat_tables(pa.ipc.open_stream(pa.memory_map(str(file))).read_all() for file in files)
+        if len(table) >= rows:
+            return table
+    raise InputError(f"{folder}: rows of {split} are lost; remove this folder and run again to make it anew")
 
 
 @contextmanager

@@ -80,6 +80,24 @@ def test_a_split_that_is_not_there() -> None:
         open_split(SOURCE, "dev", "hub.text")
 
 
+@pytest.mark.parametrize("left", [None, 0, 8, "a batch"])
+def test_kept_rows_that_were_lost_are_noticed(kept: Path, left: int | str | None) -> None:
+    """A file is gone, empty, or cut between two batches, where Arrow takes it for whole."""
+    path = kept / "name-train-00000-of-00002.arrow"
+    rows = pa.table({"word": ["a", "b", "c"], "label": [0, 1, 0]})
+    with pa.ipc.new_stream(path, rows.schema) as file:
+        file.write_table(rows[:1])
+        first = path.stat().st_size
+        file.write_table(rows[1:])
+    content = path.read_bytes()
+    path.unlink()
+    if left is not None:
+        path.write_bytes(content[: first if left == "a batch" else left])
+    for split in ("train", "train[:60%]"):
+        with pytest.raises(InputError, match=rf"^{kept}: rows of train are lost; remove this folder and run again to"):
+            _words(split)
+
+
 def test_datasets_is_not_imported_for_whole_splits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)  # importing it fails
     assert _words("train") == "abcde"
