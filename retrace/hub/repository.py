@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from huggingface_hub import HfApi, constants, errors, get_cached_repo_tree, get_session, set_client_factory
-from huggingface_hub.utils import disable_progress_bars, httpx, logging
+from huggingface_hub.utils import disable_progress_bars, httpx, logging, parse_ratelimit_headers
 
 from retrace.core.errors import InputError, first_line
 from retrace.core.files import write_text
@@ -26,7 +26,7 @@ Kind = Literal["model", "dataset"]
 RETRYABLE = (408, 429, 500, 502, 503, 504)  # status codes after which the same request may succeed
 BROKEN = (httpx.TimeoutException, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
 WAITS = (0.5, 1.0, 2.0)  # seconds between tries of one request; huggingface_hub retries downloads only
-LONGEST_WAIT = 60.0  # seconds, even if the hub asks for a longer wait
+LONGEST_WAIT = 301.0  # seconds, even if the hub asks for a longer wait; its rate limits are for 300
 NO_ADDRESS = "HF_ENDPOINT, or a proxy, is not an address"  # the error's own message may quote a password
 
 
@@ -49,10 +49,18 @@ class RetryingClient(httpx.Client):
                 continue
             if response.status_code not in RETRYABLE:
                 return response
-            asked = response.headers.get("Retry-After", "")
             response.close()
-            time.sleep(min(float(asked) if asked.isdecimal() else wait, LONGEST_WAIT))
+            time.sleep(min(_asked_wait(response) or wait, LONGEST_WAIT))
         return super().send(request, **options)
+
+
+def _asked_wait(response: httpx.Response) -> float | None:
+    """The seconds that the hub asks to wait; the Hugging Face Hub says it in RateLimit, others in Retry-After."""
+    limit = parse_ratelimit_headers(response.headers)
+    if limit is not None and limit.remaining == 0:
+        return limit.reset_in_seconds + 1.0  # as huggingface_hub does, since they are rounded
+    asked = response.headers.get("Retry-After", "")
+    return float(asked) if asked.isdecimal() else None
 
 
 @contextmanager

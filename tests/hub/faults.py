@@ -13,6 +13,7 @@ class Status:
 
     status: int
     retry_after: int | None = None  # seconds, as the header Retry-After
+    limited: int | None = None  # seconds, as the header RateLimit, by which the real hub says it
 
 
 @dataclass(frozen=True)

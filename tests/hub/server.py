@@ -132,6 +132,7 @@ class LocalHub:
         fault: Fault | None = self.faults.take(request, None)
         if isinstance(fault, Status):
             headers = {} if fault.retry_after is None else {"Retry_After": str(fault.retry_after)}
+            headers |= {} if fault.limited is None else {"RateLimit": f'"api";r=0;t={fault.limited}'}
             response = HubError(fault.status, "fault on demand", **headers).response
         elif fault is None:
             response, served = _answer(endpoint, call)
