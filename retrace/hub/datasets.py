@@ -34,8 +34,9 @@ INFO = "dataset_info.json"  # where `datasets` writes sizes of splits, features,
 CARD = "README.md"
 DESCRIBING = (CARD, "dataset_infos.json", ".huggingface.yaml")  # the last two in old repositories
 DEFAULT = "default"  # in params.yaml: the data set's own default config, whatever its name
-# No such config or split, or a card with values of other types or nested too deeply; besides the errors of `datasets`.
-MISTAKES = (ValueError, TypeError, LookupError, RecursionError, FileNotFoundError, yaml.YAMLError)
+# No such config or split, a script, malformed rows, or a card with values of other types or nested too deeply; besides
+# the errors of `datasets`.
+MISTAKES = (ValueError, TypeError, LookupError, RuntimeError, FileNotFoundError, yaml.YAMLError)
 BATCH = 1000  # rows read at a time, which is much faster than one by one
 
 
@@ -45,7 +46,7 @@ def open_split(source: HubDataset, split: str, key: str) -> Table:
     Raises InputError if it cannot be read.
     """
     name = f"{source.pin} {source.config} {split}"
-    features, batches = _stream(source, split, key, name) if source.stream else _open_kept(source, split, key)
+    features, batches = _stream(source, split, key) if source.stream else _open_kept(source, split, key)
     rows = chain.from_iterable(batch.to_pylist() for batch in batches)
     classes = {column: tuple(feature["names"]) for column, feature in _of_type(features, "ClassLabel").items()}
     if mixed := _of_type(features, "Json"):  # columns with values of several types, each stored as its json
@@ -65,7 +66,7 @@ def licence(source: HubDataset, key: str) -> str | None:
     return read_object(_kept(source, key) / INFO)["license"] or None
 
 
-def _stream(source: HubDataset, split: str, key: str, name: str) -> tuple[Any, Iterator[pa.Table]]:
+def _stream(source: HubDataset, split: str, key: str) -> tuple[Any, Iterator[pa.Table]]:
     """The features and the first `source.stream` rows of a split; no further rows are fetched."""
     import datasets
 
@@ -77,7 +78,7 @@ def _stream(source: HubDataset, split: str, key: str, name: str) -> tuple[Any, I
         ).take(source.stream or 0)  # fmt: skip
 
     def batches() -> Iterator[pa.Table]:
-        with hub_session(name):
+        with _session(source, key):
             yield from rows.with_format("arrow").iter(BATCH)
 
     return (rows.features or datasets.Features()).to_dict(), batches()

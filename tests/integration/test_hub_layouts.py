@@ -141,3 +141,29 @@ def test_wrong_bytes_of_equal_files_are_fetched_anew(hub: LocalHub, tmp_path: Pa
     with pytest.raises(AssertionError, match="it was removed; run again to fetch it anew"):
         run_client(hub, tmp_path / "home", _read, {pin: "default"}, None)
     assert run_client(hub, tmp_path / "home", _read, {pin: "default"}, None)[pin][0] == ROWS
+
+
+def _mistakes(pins: list[str]) -> list[str]:
+    """The message about the training split of each pin, streamed."""
+    from retrace.core.errors import InputError
+
+    said = []
+    for pin in pins:
+        try:
+            _read({pin: "default"}, 10)
+        except InputError as error:
+            said.append(str(error))
+    return said
+
+
+def test_a_stream_that_cannot_be_read_is_one_line(hub: LocalHub, tmp_path: Path) -> None:
+    files = {
+        "script": {"script.py": b"", "train.csv": TRAIN},
+        "json": {"train.jsonl": _jsonl(ROWS) + b'{"text": "a",\n'},
+        "csv": {"train.csv": TRAIN + b"a,1,2,3\n"},
+    }
+    pins = [f"org/{name}@{hub.add('dataset', f'org/{name}', of)}" for name, of in files.items()]
+    expected = ("scripts are no longer supported", "JSON parse error", "Expected 2 fields in line 4, saw 4")
+    for pin, said, line in zip(pins, expected, run_client(hub, tmp_path / "home", _mistakes, pins), strict=True):
+        assert line.startswith(f"data/params.yaml: hub.text: {pin}: ")
+        assert (said in line, "\n" in line) == (True, False)
