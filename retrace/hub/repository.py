@@ -18,7 +18,7 @@ from typing import Any, Literal
 from huggingface_hub import HfApi, constants, errors, get_cached_repo_tree, get_session, set_client_factory
 from huggingface_hub.utils import disable_progress_bars, httpx, logging, parse_ratelimit_headers
 
-from retrace.core.errors import InputError, first_line
+from retrace.core.errors import FULL, InputError, first_line
 from retrace.core.files import write_text
 from retrace.hub.pins import Pin
 
@@ -131,6 +131,8 @@ def _message(error: BaseException) -> str:
             return first_line(error)
         case ImportError() if "SOCKS" in str(error):
             return first_line(error)
+        case OSError() if error.errno in FULL:
+            return f"{error.filename or constants.HF_HOME}: {error.strerror}"
         case httpx.RequestError():
             return f"{hub} cannot be reached ({type(error).__name__}); HF_ENDPOINT names another hub"
         case ValueError() if str(error).startswith(("Port ", "Invalid port", "Invalid IPv6")):  # of an address

@@ -167,3 +167,17 @@ def test_a_stream_that_cannot_be_read_is_one_line(hub: LocalHub, tmp_path: Path)
     for pin, said, line in zip(pins, expected, run_client(hub, tmp_path / "home", _mistakes, pins), strict=True):
         assert line.startswith(f"data/params.yaml: hub.text: {pin}: ")
         assert (said in line, "\n" in line) == (True, False)
+
+
+def _read_with_little_room(asked: dict[str, str], most: int) -> None:
+    """Read where no file can be larger than so many bytes."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    _read(asked, None)
+
+
+def test_where_there_is_no_room_is_said(hub: LocalHub, tmp_path: Path) -> None:
+    pin = f"org/large@{hub.add('dataset', 'org/large', {'train.csv': TRAIN * 8000})}"
+    with pytest.raises(AssertionError, match=rf"{pin}: {tmp_path}/home.*: File too large$"):
+        run_client(hub, tmp_path / "home", _read_with_little_room, {pin: "default"}, 50_000)
