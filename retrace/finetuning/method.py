@@ -63,12 +63,13 @@ class Method:
     ) -> PreTrainedModel:  # fmt: skip
         """The model to train: the checkpoint in `folder`, or random weights, with a head drawn from `seed`.
 
-        Raises InputError if `folder` has no checkpoint, and as `tune` does, which gets `dropout`.
+        A language model's head is read too. Raises InputError if `folder` has no checkpoint, or this head is missing,
+        and as `tune` does, which gets `dropout`.
         """
         if getattr(self.tuning, "FROM_RANDOM", False):
             model = make_model(head, read_config(folder), seed, attention, classes)
         else:
-            model = read_model(head, folder, seed, attention, classes)
+            model = read_model(head, folder, seed, attention, classes, is_tuned=head == "language_model")
         self.tune(model, head, dropout)
         return model
 

@@ -92,7 +92,7 @@ def read_model(
     """The model saved in `folder`, with a head drawn from `seed` if the saved weights have none of this size.
 
     `classes` are the names of a classifier's classes. Raises InputError if weights of the body are missing, or if
-    the saved head has another size although the model `is_tuned`, or as `make_model` does.
+    the saved head is missing or has another size although the model `is_tuned`, or as `make_model` does.
     """
     for name in weight_files(folder):
         require_file(folder / name)
@@ -114,9 +114,10 @@ def read_model(
     other_size = sorted(key for key, *_ in report["mismatched_keys"] if is_tuned or in_body(model, key))
     if other_size:
         raise InputError(f"{folder}: {other_size[0]} has another size than config.json says")
-    missing = sorted(key for key in report["missing_keys"] if in_body(model, key))
+    missing = sorted(key for key in report["missing_keys"] if is_tuned or in_body(model, key))
     if missing:
-        raise InputError(f"{folder}: weights of the model's body are missing: {missing[0]} ({len(missing)} in all)")
+        whose = "model's body" if in_body(model, missing[0]) else "model's head"
+        raise InputError(f"{folder}: weights of the {whose} are missing: {missing[0]} ({len(missing)} in all)")
     _require_matrices(model)
     new = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
     if head == "classifier" and any(key.startswith("classifier.") for key in new):

@@ -118,6 +118,16 @@ def test_a_language_models_head_is_pretrained(tmp_path: Path, tied: bool) -> Non
     assert all(".adapter." in name for name in trained["adapter"])
 
 
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_a_checkpoint_without_a_language_models_head_is_refused(tmp_path: Path, method: str) -> None:
+    """As a classifier is; its answers would come from random weights, which LoRA leaves as they are."""
+    folder = _causal(tmp_path, tied=False)
+    read_model("classifier", folder, 1, "eager", ("no", "yes")).save_pretrained(folder)
+    with pytest.raises(InputError, match=r"weights of the model's head are missing: lm_head\.weight \(1 in all\)"):
+        _start(method, folder, "language_model")
+    read_model("language_model", _causal(tmp_path / "tied", tied=True), 1, "eager", is_tuned=True)
+
+
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("method", PARTS)
 def test_the_trained_part_of_a_language_model_is_loaded_back(tmp_path: Path, method: str, tied: bool) -> None:
@@ -139,7 +149,7 @@ def _causal(folder: Path, tied: bool) -> Path:
     """A pretrained Llama whose head shares the weights of the embeddings, or has its own."""
     config = tiny_config("llama", tiny_tokenizer())
     config.tie_word_embeddings = tied
-    (folder / "pretrained").mkdir()
+    (folder / "pretrained").mkdir(parents=True)
     make_model("language_model", config, 0, "eager").save_pretrained(folder / "pretrained")
     return folder / "pretrained"
 
