@@ -35,6 +35,7 @@ LOWEST = float(np.finfo(np.float32).min)  # a score; finite, so that json holds 
 KINDS = 5  # of a match
 NONE, COMMON, MIDDLING, RARE, SAME_BEGINNING = range(KINDS)
 BEGINNING = 5  # letters
+SELECTORS = frozenset(map(chr, range(0xFE00, 0xFE10)))  # how an emoji is drawn; no accents, though of category Mn
 COMMON_SHARE, RARE_SHARE = 1e-3, 1e-5  # of all words in the training passages
 
 
@@ -150,7 +151,8 @@ def inside_word(text: str) -> np.ndarray:
 
 
 def _is_of_word(character: str) -> bool:
-    return character.isdigit() or character.lower() != character.upper() or category(character) == "Mn"
+    is_accent = category(character) == "Mn" and character not in SELECTORS
+    return character.isdigit() or character.lower() != character.upper() or is_accent
 
 
 def best_over_windows(found: list[Span]) -> Span:

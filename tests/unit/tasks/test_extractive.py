@@ -184,6 +184,14 @@ def test_a_passage_of_several_questions_counts_once() -> None:
     assert extractive.word_shares(["a b", "a b", "a"]) == {"a": pytest.approx(2 / 3), "b": pytest.approx(1 / 3)}
 
 
+def test_a_word_may_follow_an_emoji_without_a_space() -> None:
+    """This one ends in a variation selector, which Unicode puts in the category of accents."""
+    window = _window("\u2764\ufe0flove it", 9)
+    scores = np.full((11, 2), -10.0)
+    scores[3, 0] = scores[6, 1] = 10.0
+    assert best_span(window, scores, 9) == Span("love", 2, 20.0, -20.0)
+
+
 def test_matches_are_graded_by_rarity() -> None:
     none, common, middling, rare, same_beginning = range(5)
     shares = extractive.word_shares(["the " * 99_000 + "town " * 99, "Ada"])
