@@ -248,16 +248,17 @@ def commit_of(base: str) -> str:
 def default_base() -> tuple[str, str]:
     """The revision to compare with by default, and what it is.
 
-    On a branch: where it left the default branch (of origin, else main or master); on the default branch itself: the
-    last commit. A shallow clone does not know where a branch left; there it is the default branch as it is now.
+    On a branch: where it left the default branch of origin, else main or master, or a commit of that branch here that
+    was not pushed; on the default branch itself: the last commit. A shallow clone does not know where a branch left;
+    there it is the default branch as it is now.
     """
     branch = try_git("symbolic-ref", "--quiet", "--short", "HEAD")
     default = next((name for name in DEFAULTS if try_git("rev-parse", "--verify", "--quiet", name)), None)
     if default == "origin/HEAD":
         default = try_git("rev-parse", "--abbrev-ref", default)
-    if default is None or branch == default.removeprefix("origin/"):
+    if default is None or branch == (own := default.removeprefix("origin/")):
         return "HEAD", "the last commit"
-    common = try_git("merge-base", "HEAD", default)
+    common = try_git("merge-base", "HEAD", default, own) or try_git("merge-base", "HEAD", default)
     if common is None:
         return default, f"{default}, as this clone does not know where the branch left it"
-    return common, f"where this branch left {default}"
+    return common, f"where this branch left {own}"

@@ -772,6 +772,25 @@ def test_the_base_is_where_the_branch_left_the_default_branch(repository: Reposi
     assert tip != left
 
 
+def test_the_base_may_be_a_commit_of_the_default_branch_that_was_not_pushed(
+    repository: Repository, tmp_path: Path, monkeypatch
+) -> None:
+    """As in docs/tutorial.md, where a clone's own run is committed as the baseline."""
+    pushed = repository.commit()
+    repository.git("clone", "-q", str(Path.cwd()), str(tmp_path / "clone"))
+    monkeypatch.chdir(tmp_path / "clone")
+    own = repository.commit(_metrics(full=0.79))
+    repository.git("switch", "-qc", "change")
+    repository.write(_metrics(full=0.9))
+    assert default_base() == (own, "where this branch left main")
+    assert _found()[1].changes[0].old == 0.79
+    repository.git("branch", "-q", "--force", "main", pushed)  # behind origin's, as after a fetch
+    repository.git("update-ref", "refs/remotes/origin/main", own)
+    assert default_base()[0] == own
+    repository.git("branch", "-qD", "main")
+    assert default_base()[0] == own
+
+
 def test_the_project_may_be_in_a_folder_of_its_repository(repository: Repository) -> None:
     """DVC finds what git has and what its own cache has, of the base as of the working tree."""
     Path(".git").rename("../.git")
