@@ -85,7 +85,7 @@ def chosen_cell(grid: Grid, task: str, method: str | None, seed: int | None) -> 
     Raises InputError if params.yaml does not list it.
     """
     first = next(iter(grid.methods_of(task)), "")  # questions may have no method
-    cell = Cell(task, method or first, grid.seeds[0] if seed is None else seed)
+    cell = Cell(task, first if method is None else method, grid.seeds[0] if seed is None else seed)
     for name, value, listed in (
         ("task", cell.task, grid.all_tasks),
         ("--method", cell.method, grid.methods_of(task)),

@@ -26,6 +26,7 @@ WRONG = [
     ("org/name --seed 1", "--method and --seed are for fine-tuned models; name one with --task\n"),
     ("org/name --task news", "task: 'news' is not what params.yaml lists; expected one of sst2, squad"),
     ("org/name --task sst2 --method lora", "--method: 'lora' is not what params.yaml lists; "),
+    ("org/name --task sst2 --method=", "--method: '' is not what params.yaml lists; expected one of full, scratch"),
     ("org/name --task squad --seed 7", "--seed: 7 is not what params.yaml lists; expected one of 1"),
 ]
 
