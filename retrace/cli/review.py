@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from retrace.cli.check import dvc_config
 from retrace.core.paths import require_checkout
 from retrace.review.changes import review as compare
 from retrace.review.revision import Revision, commit_of, default_base
@@ -28,6 +29,7 @@ def review(
     Exit code 1 if a figure that models are judged by got worse beyond the noise and by more than the tolerance.
     """
     require_checkout()
+    dvc_config()  # for its errors; otherwise nothing that DVC reads would seem to be here
     name, what = (base, "") if base is not None else default_base()
     commit = commit_of(name)
     shown = f"{commit[:10]}, {what}" if what else f"{name} ({commit[:10]})"

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from ruamel.yaml import YAML
 
+from retrace.cli.check import dvc_config
 from retrace.cli.main import print_table
 from retrace.cli.repro import DVC, run_dvc
 from retrace.cli.settings import write_presets
@@ -81,6 +82,7 @@ def run(
 
     study = _folder(name)
     build_file(PublishedStudy, study / PUBLISHED)  # so that a mistake in it is reported now and not after the training
+    dvc_config()  # for its errors, as the workspace takes it over
     project, folder = study.parents[1], workspace(study, small, seed)
     lock = take(folder.with_name(f"{folder.name}.lock"))
     if lock is None:

@@ -54,6 +54,15 @@ def test_what_is_not_there_is_one_line() -> None:
     assert refused("study", "compare", "mood") == said
 
 
+@pytest.mark.usefixtures("mood")
+def test_settings_of_dvc_that_it_cannot_read_are_one_line() -> None:
+    Path(".dvc").mkdir()
+    Path(".dvc/config").write_text("password: secret\n")
+    said = refused("study", "run", "mood", "--small")
+    assert said.startswith("error: DVC's configuration (.dvc/config or .dvc/config.local): ")
+    assert "secret" not in said
+
+
 def test_a_folder_without_studies_is_one_line(monkeypatch) -> None:
     monkeypatch.chdir("/")
     assert "no folder studies with a study in it, in " in refused("study", "list")

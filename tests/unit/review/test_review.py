@@ -389,6 +389,15 @@ def test_predictions_that_no_remote_gives_are_done_without(repository: Repositor
     gc.collect()  # here, where their warnings are ignored
 
 
+def test_settings_of_dvc_that_it_cannot_read_are_an_error(repository: Repository) -> None:
+    """And not a project without results."""
+    repository.commit()
+    Path(".dvc/config").write_text("password: secret\n")
+    said = refused("review", "--brief")
+    assert said.startswith("error: DVC's configuration (.dvc/config or .dvc/config.local): ")
+    assert "secret" not in said
+
+
 def test_answers_to_questions_are_paired(repository: Repository) -> None:
     """Three of 60 questions are answered that were not, with the threshold between."""
     repository.ask()
