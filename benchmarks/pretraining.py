@@ -48,26 +48,25 @@ def retrace(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace's recipe on packed blocks."""
     from retrace.compute.device import open_device
     from retrace.models.language_model import LanguageModel
-    from retrace.pretraining.run import load
+    from retrace.pretraining.run import load, open_training
     from retrace.pretraining.settings import PretrainParams
-    from retrace.tokens.blocks import open_stream
     from retrace.tokens.tokenizer import load_tokenizer
     from retrace.training.loop import Run, Speed, train
     from stages import pretrain
 
     settings = PretrainParams.read().model_copy(update={"seed": arguments.seed})
-    stream, tokenizer = open_stream(pretrain.TOKENS / "train.npy"), load_tokenizer(pretrain.TOKENIZER)
+    (stream, running), tokenizer = open_training(pretrain.TOKENS), load_tokenizer(pretrain.TOKENIZER)
     device = open_device(arguments.seed, settings.precision)
 
     def trained(updates: int) -> tuple[LanguageModel, Speed]:
-        model, objective = load(settings, None, tokenizer, stream, device)
+        model, objective = load(settings, None, tokenizer, stream, device, running)
         optimizer = settings.pretrain.optimizer
         run = Run("retrace", model, objective, device, optimizer, settings.lr, epochs=10**6, most_updates=updates)
         return model, train(run, lambda epoch, meter: None)
 
     # The schedule spans a number of updates, so the seconds are turned into updates first.
     _, trial = trained(TRIAL)
-    model, speed = trained(round(TRIAL * arguments.seconds / trial.seconds))
+    model, speed = trained(max(1, round(TRIAL * arguments.seconds / trial.seconds)))
     return {
         "seconds": speed.seconds,
         "tokens_a_second": speed.tokens / speed.seconds,

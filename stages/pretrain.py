@@ -14,12 +14,12 @@ import pandas as pd
 from retrace.compute.device import named_out_of_memory, open_device
 from retrace.compute.sharding import gather_weights
 from retrace.core.errors import exit_cleanly
-from retrace.core.files import atomic_folder, read_json, write_json, write_text
+from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, FACTS, PRETRAINED, TOKENIZER, TOKENS, checkpoint_facts, given_checkpoint
 from retrace.models.heads import check_length, read_config
 from retrace.models.settings import with_family
-from retrace.pretraining.run import load, updates_in, validation
+from retrace.pretraining.run import load, open_training, updates_in, validation
 from retrace.pretraining.settings import PretrainParams
 from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import copy_tokenizer, load_tokenizer
@@ -40,10 +40,9 @@ def main() -> None:
         if checkpoint:
             check_length("params.yaml: pretrain.block_size", recipe.block_size, read_config(checkpoint), checkpoint)
         tokenizer = load_tokenizer(TOKENIZER)
-        train_stream, valid_stream = (open_stream(TOKENS / f"{part}.npy") for part in ("train", "valid"))
-        running = read_json(TOKENS / "counts.json")["train"].get("running_tokens", 0)
-        model, objective = load(params, checkpoint, tokenizer, train_stream, device, running)
-        measure = validation(params, tokenizer, valid_stream, model, device)
+        stream, running = open_training(TOKENS)
+        model, objective = load(params, checkpoint, tokenizer, stream, device, running)
+        measure = validation(params, tokenizer, open_stream(TOKENS / "valid.npy"), model, device)
         checkpointer = Checkpointer("pretrain", digest(), device)
         most = recipe.max_tokens and updates_in(recipe.max_tokens, objective)
         run = Run("pretrain", model, objective, device, recipe.optimizer, params.lr, recipe.epochs, most, checkpointer)

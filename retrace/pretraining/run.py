@@ -11,11 +11,13 @@ import torch
 from retrace.compute.device import Device
 from retrace.compute.sharding import to_device
 from retrace.core.errors import DivergedError, InputError
+from retrace.core.files import read_json
 from retrace.models.heads import make_config
 from retrace.models.language_model import LanguageModel, PairModel, continue_model, make_language_model
 from retrace.objectives.language_modelling import BlockModelling, Masking, masked_batches, mean_loss, sliding_batches
 from retrace.objectives.next_sentence import PairModelling, relation_accuracy
 from retrace.pretraining.settings import PretrainParams, PretrainSettings
+from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, word_edges
 from retrace.training.loop import Epoch, Objective
 from retrace.training.progress import Meter
@@ -28,6 +30,11 @@ def updates_in(tokens: int, objective: Objective) -> int:
     """The number of updates that take this many tokens, if all batches are as large as the first."""
     _, size = objective.sizes(next(iter(objective.batches(1))))
     return math.ceil(tokens / size)
+
+
+def open_training(tokens: Path) -> tuple[np.ndarray, int]:
+    """The training stream in a folder of tokens, and how many of its tokens, which come first, are running text."""
+    return open_stream(tokens / "train.npy"), read_json(tokens / "counts.json")["train"].get("running_tokens", 0)
 
 
 def load(

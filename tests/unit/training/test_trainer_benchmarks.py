@@ -1,17 +1,19 @@
 """The benchmarks against transformers' `Trainer`."""
 
 import sys
+from argparse import Namespace
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from retrace.core.files import write_text
-from retrace.core.paths import TEXT, TOKENIZER
+from retrace.core.files import write_json, write_text
+from retrace.core.paths import TEXT, TOKENIZER, TOKENS
 from retrace.datasets.text import text_path
 from retrace.tokens.tokenizer import save_tokenizer
 from tests import tiny
-from tests.toy import ROOT
+from tests.toy import ROOT, TOY, copy_settings
 
 
 @pytest.fixture(autouse=True)
@@ -40,3 +42,26 @@ def test_lines_end_in_one_sep_whether_they_are_cut_or_not(here: Path) -> None:
     whole = tiny.tiny_tokenizer().encode(tiny.TEXT[0]).ids
     assert encoded_lines("valid", 512) == encoded_lines("valid", len(whole)) == [whole]
     assert encoded_lines("valid", 6) == [[*whole[:5], whole[-1]]]
+
+
+def test_pretraining_whose_last_epochs_are_of_the_running_text_is_measured(here: Path, monkeypatch) -> None:
+    pretraining = import_module("pretraining")
+    recipe = {**TOY["pretrain"], "text_epochs": 1}
+    sizes = {
+        f"{name}.{key}": of
+        for name, values in (("model", TOY["model"]), ("pretrain", recipe))
+        for key, of in values.items()
+    }
+    copy_settings(here).set_all({**sizes, "precision": "fp32"})
+    tokenizer = tiny.tiny_tokenizer()
+    for folder in (TOKENIZER, TOKENS):
+        folder.mkdir(parents=True)
+    save_tokenizer(tokenizer, TOKENIZER, lowercase=True)
+    write_text(text_path(TEXT, "valid"), "\n".join(tiny.TEXT[:20]))
+    stream = tiny.tiny_stream(tokenizer)
+    for part, tokens in (("train", np.tile(stream, 2)), ("valid", stream[:400])):
+        np.save(TOKENS / f"{part}.npy", tokens)
+    write_json(TOKENS / "counts.json", {"train": {"running_tokens": len(stream)}})
+    monkeypatch.setattr(pretraining, "TRIAL", 2)  # updates
+    found = pretraining.retrace(Namespace(seed=1, seconds=0.1))
+    assert found["tokens_a_second"] > 0
