@@ -44,9 +44,11 @@ def test_lines_end_in_one_sep_whether_they_are_cut_or_not(here: Path) -> None:
     assert encoded_lines("valid", 6) == [[*whole[:5], whole[-1]]]
 
 
-def test_pretraining_whose_last_epochs_are_of_the_running_text_is_measured(here: Path, monkeypatch) -> None:
+@pytest.mark.parametrize("text_epochs", [0, 1])
+def test_pretraining_is_measured_on_the_running_text_alone(here: Path, monkeypatch, text_epochs: int) -> None:
+    """Like the Trainer's; what follows it in the stream is outside of the vocabulary here."""
     pretraining = import_module("pretraining")
-    recipe = {**TOY["pretrain"], "text_epochs": 1}
+    recipe = {**TOY["pretrain"], "text_epochs": text_epochs}
     sizes = {
         f"{name}.{key}": of
         for name, values in (("model", TOY["model"]), ("pretrain", recipe))
@@ -59,7 +61,7 @@ def test_pretraining_whose_last_epochs_are_of_the_running_text_is_measured(here:
     save_tokenizer(tokenizer, TOKENIZER, lowercase=True)
     write_text(text_path(TEXT, "valid"), "\n".join(tiny.TEXT[:20]))
     stream = tiny.tiny_stream(tokenizer)
-    for part, tokens in (("train", np.tile(stream, 2)), ("valid", stream[:400])):
+    for part, tokens in (("train", np.append(stream, np.full_like(stream, 999))), ("valid", stream[:400])):
         np.save(TOKENS / f"{part}.npy", tokens)
     write_json(TOKENS / "counts.json", {"train": {"running_tokens": len(stream)}})
     monkeypatch.setattr(pretraining, "TRIAL", 2)  # updates
