@@ -7,7 +7,8 @@ learns nothing there in so short a time: on the same windows, and on those of `r
 a passage, whereas the preset `real` has one window of 128 tokens per question.
 
 Last result, Retrace and Trainer: 863 and 241 sentences per second, accuracy 0.805 and 0.800 at the Trainer's best rate;
-107 and 80 windows per second on the same windows, 107 and 30 questions per second, on two cores (fine_tuning.json).
+107 and 80 windows per second on the same windows, 107 and 30 questions per second, on two cores (fine_tuning.json,
+where Retrace's sentences were trained on without the preset's dropout).
 
     python benchmarks/fine_tuning.py --project FOLDER   # a clone with SST-2 and SQuAD, after `dvc repro pretrain`
 """
@@ -60,12 +61,8 @@ def ratio(found: dict[str, Any]) -> dict[str, float]:
 
 def sentences_here(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace on sentences of similar length."""
-    from retrace.compute.sharding import to_device
-    from retrace.core.paths import PRETRAINED
-    from retrace.finetuning.method import read_method
-
     task, settings, device = sentiment(arguments)
-    model = to_device(read_method({}, "full").start(task.head, PRETRAINED, arguments.seed, device.attention), device)
+    model = started(task, settings, arguments.seed, device)
     figures = tuned_here(task, model, settings, arguments.seed, device)
     return {**figures, "accuracy": accuracy(task, model, device)}
 
@@ -94,13 +91,9 @@ def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
 
 def windows_here(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace on windows of similar length."""
-    from retrace.compute.sharding import to_device
-    from retrace.core.paths import PRETRAINED
-    from retrace.finetuning.method import read_method
-
     task, settings, device = reading(arguments)
-    started = read_method({}, "full").start(task.head, PRETRAINED, arguments.seed, device.attention)
-    figures = tuned_here(task, to_device(task.wrap(started), device), settings, arguments.seed, device)
+    model = started(task, settings, arguments.seed, device)
+    figures = tuned_here(task, model, settings, arguments.seed, device)
     per_window = 1.0 if settings.train_length else questions_per_window(task.examples("train"))
     return {**figures, "questions_a_second": figures["examples_a_second"] * per_window}
 
@@ -175,6 +168,16 @@ def limited(task: str, examples: int) -> Any:
 
     changes = {"max_train_examples": examples, "epochs": 1, "rdrop": 0.0}
     return settings_of(read_params(), task).model_copy(update=changes)
+
+
+def started(task: Any, settings: Any, seed: int, device: Any) -> Any:
+    """The project's pretrained model with the task's head and dropout, as its stage starts with."""
+    from retrace.compute.sharding import to_device
+    from retrace.core.paths import PRETRAINED
+    from retrace.finetuning.method import read_method
+
+    model = read_method({}, "full").start(task.head, PRETRAINED, seed, device.attention, task.classes, settings.dropout)
+    return to_device(task.wrap(model), device)
 
 
 def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> dict[str, float]:

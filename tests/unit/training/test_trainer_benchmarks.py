@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from torch import nn
 
 from retrace.core.files import write_json, write_text
-from retrace.core.paths import TEXT, TOKENIZER, TOKENS
+from retrace.core.paths import DATA, PRETRAINED, TEXT, TOKENIZER, TOKENS
 from retrace.datasets.text import text_path
 from retrace.tokens.tokenizer import save_tokenizer
 from tests import tiny
@@ -67,3 +68,16 @@ def test_pretraining_is_measured_on_the_running_text_alone(here: Path, monkeypat
     monkeypatch.setattr(pretraining, "TRIAL", 2)  # updates
     found = pretraining.retrace(Namespace(seed=1, seconds=0.1))
     assert found["tokens_a_second"] > 0
+
+
+def test_sentences_are_tuned_with_the_dropout_of_the_settings(here: Path, monkeypatch) -> None:
+    fine_tuning = import_module("fine_tuning")
+    copy_settings(here).set("sst2.dropout", 0.3)
+    tiny.tiny_pretrained(PRETRAINED)
+    tiny.tiny_sentences(DATA, ["the songs were charming\t1", "the ale was stale\t0"])
+
+    def rates(task: object, model: nn.Module, *others: object) -> dict[str, set[float]]:
+        return {"dropout": {layer.p for layer in model.modules() if isinstance(layer, nn.Dropout)}}
+
+    monkeypatch.setattr(fine_tuning, "tuned_here", rates)
+    assert fine_tuning.sentences_here(Namespace(seed=1, sentences=2))["dropout"] == {0.3}
