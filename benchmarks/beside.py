@@ -107,7 +107,7 @@ def train_there(
     model: Any, examples: Sequence[Mapping[str, Any]], collator: Any, batch_size: int, seed: int, lr: float,
     seconds: float | None = None,
 ) -> tuple[float, int]:  # fmt: skip
-    """Train with `Trainer` and its other defaults: seconds taken, and the examples' tokens without padding.
+    """Train with `Trainer` and its other defaults: its seconds after set-up, and the examples' tokens without padding.
 
     Trains for one epoch, or for `seconds`, over which the rate then falls to 0 as it would over steps.
     """
@@ -124,6 +124,10 @@ def train_there(
             return self.lr_scheduler
 
     class TimeLimit(TrainerCallback):
+        def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            nonlocal began
+            began = time.perf_counter()  # after its set-up, as in Retrace's seconds
+
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             control.should_training_stop = seconds is not None and passed() >= seconds
 
@@ -139,7 +143,6 @@ def train_there(
         trainer = TimedTrainer(
             model=model, args=arguments, train_dataset=examples, data_collator=counted, callbacks=[TimeLimit()]
         )
-        began = time.perf_counter()
         trainer.train()
         return passed(), counted.tokens
 

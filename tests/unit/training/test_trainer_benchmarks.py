@@ -1,17 +1,21 @@
 """The benchmarks against transformers' `Trainer`."""
 
 import sys
+import time
 from argparse import Namespace
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from torch import nn
+from transformers import Trainer, default_data_collator
 
 from retrace.core.files import write_json, write_text
 from retrace.core.paths import DATA, PRETRAINED, TEXT, TOKENIZER, TOKENS
 from retrace.datasets.text import text_path
+from retrace.models.heads import make_model
 from retrace.tokens.tokenizer import save_tokenizer
 from tests import tiny
 from tests.toy import ROOT, TOY, copy_settings
@@ -81,3 +85,19 @@ def test_sentences_are_tuned_with_the_dropout_of_the_settings(here: Path, monkey
 
     monkeypatch.setattr(fine_tuning, "tuned_here", rates)
     assert fine_tuning.sentences_here(Namespace(seed=1, sentences=2))["dropout"] == {0.3}
+
+
+def test_the_trainers_seconds_begin_after_its_set_up(monkeypatch) -> None:
+    """As Retrace's do: those of updates and of drawing batches."""
+    beside, now, create, late = import_module("beside"), time.perf_counter, Trainer.create_optimizer, [0]
+
+    def create_late(trainer: Trainer) -> torch.optim.Optimizer:
+        late.append(1000)
+        return create(trainer)
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now() + sum(late))
+    monkeypatch.setattr(Trainer, "create_optimizer", create_late)
+    model = make_model("classifier", tiny.tiny_config("bert", tiny.tiny_tokenizer()), 0, "eager")
+    rows = [{"input_ids": [2, 5, 3], "attention_mask": [1, 1, 1], "labels": 0}] * 2
+    seconds, tokens = beside.train_there(model, rows, default_data_collator, 2, 1, 1e-3)
+    assert (seconds < 1000, tokens, late) == (True, 6, [0, 1000])
