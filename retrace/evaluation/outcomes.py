@@ -143,9 +143,9 @@ def decided_answers(rows: pd.DataFrame) -> dict[str, str]:
     return dict(zip(rows["id"], rows["text"].mask(abstains(rows), ""), strict=True))
 
 
-def abstains(rows: pd.DataFrame) -> pd.Series:
-    """For each answer, whether no answer scores higher (N,); a model that never abstains has no null score."""
-    return rows["null_score"] > rows["score"]
+def abstains(rows: pd.DataFrame) -> np.ndarray:
+    """For each answer, whether no answer scores higher: (N,), bool; a model that never abstains has no null score."""
+    return (rows["null_score"] > rows["score"]).to_numpy()
 
 
 def load_metric(name: str, key: str) -> ModuleType:
