@@ -10,6 +10,7 @@ import math
 import os
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -212,9 +213,13 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object of these keys and values, each key once; by itself json.loads silently keeps the last of each."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise InputError(f"the key {next(name for name in names if names.count(name) > 1)!r} occurs twice in an object")
+        raise InputError(f"the key {repeated(name for name, _ in pairs)!r} occurs twice in an object")
     return found
+
+
+def repeated(names: Iterable[str]) -> str | None:
+    """The first of the names that occur twice or more, None if there is none; a file may have a million names."""
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def read_object(path: Path) -> dict[str, Any]:

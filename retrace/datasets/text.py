@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from retrace.core.errors import InputError
-from retrace.core.files import numbered_lines
+from retrace.core.files import numbered_lines, repeated
 
 PARTS = ("train", "valid", "test")
 csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # the default of 128 KiB is too small for a document
@@ -49,9 +49,8 @@ def read_table(path: Path, delimiter: Literal["\t", ","] = "\t") -> Iterator[tup
         for cells in reader:
             if not header:
                 header = cells
-                twice = [name for name in header if header.count(name) > 1]
-                if twice:
-                    raise InputError(f"{where}: the header has the column {twice[0]!r} twice")
+                if (twice := repeated(header)) is not None:
+                    raise InputError(f"{where}: the header has the column {twice!r} twice")
             elif cells:
                 if len(cells) != len(header):
                     raise InputError(f"{where}: {len(cells)} columns where the header has {len(header)}")

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from retrace.core.errors import InputError, first_line
-from retrace.core.files import numbered_lines, parse_json, require_file
+from retrace.core.files import numbered_lines, parse_json, repeated, require_file
 from retrace.datasets.text import Records, cell, read_table
 
 Rows = Sequence[tuple[str, Mapping[str, Any]]]
@@ -77,9 +77,8 @@ def _read_parquet(path: Path) -> Records:
         groups = map(metadata.row_group, range(metadata.num_row_groups))
         _require_size(path, size + sum(group.total_byte_size for group in groups))
         names = [field.name for field in metadata.schema.to_arrow_schema() if not pa.types.is_nested(field.type)]
-        for name in names:
-            if names.count(name) > 1:
-                raise InputError(f"{path}: the column {name!r} occurs twice")
+        if (twice := repeated(names)) is not None:
+            raise InputError(f"{path}: the column {twice!r} occurs twice")
         for batch in _batches(path, names):  # all are measured before the first becomes Python objects
             size += sum(map(_size, batch.columns))
             _require_size(path, size)

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from retrace.core.errors import InputError
+from retrace.core.files import parse_json
 from retrace.core.paths import questions_path
 from retrace.datasets.examples import Example, read_sentences
 from retrace.datasets.squad import Answer, Question, passages, read_questions
-from retrace.datasets.text import read_documents
+from retrace.datasets.text import read_documents, read_table
 from tests.tiny import tiny_questions
 
 
@@ -31,6 +32,16 @@ def test_plain_text_is_cut_at_empty_lines(tmp_path: Path) -> None:
 def test_columns_are_found_by_name_in_any_order(tmp_path: Path) -> None:
     path = _write(tmp_path / "t", "index\tlabel\tsentence\n0\t1\tgood .\n1\t0\tbad .\n")
     assert read_sentences(path) == [Example("good .", None, 1), Example("bad .", None, 0)]
+
+
+@pytest.mark.timeout(60)  # hours, if each name were looked for among all
+def test_a_repeated_name_among_many_is_found_at_once(tmp_path: Path) -> None:
+    names = [*(f"c{number}" for number in range(200_000)), "last", "last"]
+    (tmp_path / "a.tsv").write_text("\t".join(names))
+    with pytest.raises(InputError, match=r"a\.tsv:1: the header has the column 'last' twice$"):
+        list(read_table(tmp_path / "a.tsv"))
+    with pytest.raises(InputError, match=r"^a\.json:1: not json: the key 'last' occurs twice in an object$"):
+        parse_json("{" + ", ".join(f'"{name}": 0' for name in names) + "}", Path("a.json"))
 
 
 @pytest.mark.parametrize("text", [" Ada", "Ada "])
