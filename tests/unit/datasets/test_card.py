@@ -1,6 +1,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from retrace.core.files import write_json, write_text
 from retrace.core.paths import questions_path
 from retrace.datasets.card import examples_card, questions_card, text_card
@@ -39,6 +41,12 @@ def test_what_splits_share_is_counted_by_rows(tmp_path: Path) -> None:
     card = _questions(tmp_path, train=["Who founded it?", "Who?"], dev=["who founded it ?", "What?"])
     assert card["findings"] == ["1 of 2 questions of dev are in train too", "1 of 1 passages of dev are in train too"]
     assert (card["shared"], card["shared_passages"]) == ({"dev in train": 1}, 1)
+
+
+@pytest.mark.timeout(60)  # hours, if every pair of quotes were tried
+def test_a_text_of_many_quotes_is_counted_at_once() -> None:
+    card = _sentences(train=['"' * 200_000, '"' * 200_000 + "x"], dev=["c", "d"])
+    assert card["findings"] == ["train: examples quoted as in csv, whose quotes are read as text: 1"]
 
 
 def test_a_test_split_is_counted_and_what_it_shares_and_what_is_odd(tmp_path: Path) -> None:
