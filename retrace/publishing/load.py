@@ -19,7 +19,7 @@ from retrace.datasets.examples import read_classes
 from retrace.finetuning.method import FILE, Method, load_trained, read_method
 from retrace.finetuning.settings import load_method
 from retrace.hub.pins import Pin
-from retrace.hub.repository import hub_session, hub_token
+from retrace.hub.repository import fetch, hub_session, hub_token
 from retrace.models.heads import Head, read_model
 from retrace.results.grid import Cell, Grid
 from retrace.tasks.question_answering.extractive import SpanModel
@@ -117,7 +117,7 @@ def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:
 def load_tuned(name: str, revision: str | None = None) -> nn.Module:
     """A model that `retrace publish` sent to the hub in Retrace's own format, or that is in the folder `name`.
 
-    Raises InputError if there is none.
+    Raises InputError if there is none, or if files came with other checksums than the hub's.
     """
     folder = Path(name) if Path(name).is_dir() else _fetched(name, revision)
     if not (folder / DESCRIPTION).is_file():
@@ -134,4 +134,5 @@ def load_tuned(name: str, revision: str | None = None) -> nn.Module:
 
 def _fetched(name: str, revision: str | None) -> Path:
     with hub_session(name):
-        return Path(snapshot_download(name, revision=revision, allow_patterns=NEEDED, token=hub_token()))
+        folder = Path(snapshot_download(name, revision=revision, allow_patterns=NEEDED, token=hub_token()))
+    return fetch(Pin(name, folder.name), "model", NEEDED)  # checks the files of that commit

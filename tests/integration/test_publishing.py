@@ -17,7 +17,7 @@ from huggingface_hub import ModelCard
 from retrace.core.files import SUMS
 from retrace.publishing.bundle import SHARES
 from tests.commands import Done
-from tests.hub import READ_TOKEN, WRITE_TOKEN, Cut, LocalHub, Status
+from tests.hub import READ_TOKEN, WRITE_TOKEN, Cut, LocalHub, Status, WrongBytes
 from tests.hub.client import run_client
 from tests.toy import Project, copy_project, holding
 
@@ -213,3 +213,21 @@ def test_large_files_go_over_http_although_the_client_could_use_xet(hub: LocalHu
     weights.write_bytes(b"weights")
     assert run_client(hub, tmp_path / "home", _send, str(weights.parent), variables={"HF_TOKEN": WRITE_TOKEN})
     assert hub.files("model", "org/sent")["model.safetensors"] == b"weights"
+
+
+def refused(name: str) -> str:
+    """Why a model of the hub is not loaded."""
+    from retrace.core.errors import InputError
+    from retrace.publishing.load import load_tuned
+
+    with pytest.raises(InputError) as caught:
+        load_tuned(name)
+    return str(caught.value)
+
+
+def test_a_model_that_came_with_wrong_bytes_is_not_loaded(hub: LocalHub, tmp_path: Path) -> None:
+    hub.add("model", "org/x", {"retrace.json": b"{}", "model.safetensors": b"0" * 100})
+    hub.fail("/storage/", 1, WrongBytes())
+    said = run_client(hub, tmp_path, refused, "org/x")
+    assert "model.safetensors came with the sha256" in said
+    assert "retrace.json: method is missing" in run_client(hub, tmp_path, refused, "org/x")

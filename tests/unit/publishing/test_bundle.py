@@ -240,6 +240,7 @@ def test_a_part_is_loaded_as_in_training_onto_a_base_in_bf16_that_names_no_paddi
     # transformers reads the base from the folder; load_tuned fetches a repository, since it parses the pin.
     pin = Pin(str(base), PIN.commit) if method == "lora" else PIN
     monkeypatch.setattr(load, "snapshot_download", lambda *_, **__: base)
+    monkeypatch.setattr(load, "fetch", lambda *_: base)
     address = Address(str(tmp_path / "published"), None, pin)
     published, model, _ = _publish(tmp_path, _tuning(method, "classifier"), pretrained, address)
     padded = torch.tensor([[2, 20, 21, 22, 3], [2, 20, 3, config["pad_token_id"], config["pad_token_id"]]])
@@ -261,6 +262,7 @@ def test_a_model_is_fetched_at_the_commits_asked_for_with_no_token_but_the_envir
         return there[name]
 
     monkeypatch.setattr(load, "snapshot_download", fetch)
+    monkeypatch.setattr(load, "fetch", lambda pin, *_: there[pin.repository])
     monkeypatch.setenv("HF_TOKEN", variable)
     torch.testing.assert_close(_answer(load_tuned("org/name", "trial")), _answer(model))
     assert asked == [("org/name", "trial", token), ("org/base", PIN.commit, token)]
