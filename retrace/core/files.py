@@ -243,12 +243,13 @@ def size(count: int) -> str:
 def _sums(folder: Path, digests: Mapping[str, str]) -> bytes:
     """The digests of the files in a folder as sha256sum writes them, without `SUMS` itself."""
     inside = {str(Path(path).relative_to(folder)): path for path in digests if Path(path).is_relative_to(folder)}
-    return "".join(f"{digests[inside[name]]}  {name}\n" for name in sorted(inside) if name != SUMS).encode()
+    lines = (f"{digests[inside[name]]}  {name}\n" for name in sorted(inside) if name != SUMS)
+    return "".join(lines).encode(errors="surrogateescape")  # a name may not be UTF-8
 
 
 def _name_in(line: bytes) -> str:
     """The file that a line of `SUMS` is about."""
-    return line.decode().partition("  ")[2]
+    return line.decode(errors="surrogateescape").partition("  ")[2]
 
 
 @contextmanager

@@ -135,7 +135,7 @@ def _digest(inputs: Digests, code: Digests, settings: Mapping[str, Any]) -> str:
     files = [f"{path} {digest}" for path, digest in inputs.items()]
     files += [f"{path} {code.get(path)}" for path in _used(code)]
     values = json.dumps(settings, sort_keys=True, default=str)  # YAML reads a name such as 2024-01-01 as a date
-    return hashlib.sha256("\n".join([values, *files]).encode()).hexdigest()
+    return hashlib.sha256("\n".join([values, *files]).encode(errors="surrogateescape")).hexdigest()
 
 
 def _require_undamaged(inputs: Digests) -> None:

@@ -136,4 +136,4 @@ def folder_digest(folder: Path) -> str:
     """
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     lines = "".join(f"{name} {file_digest(folder / name)}\n" for name in names if "/." not in f"/{name}")
-    return hashlib.sha256(lines.encode()).hexdigest()[:12]
+    return hashlib.sha256(lines.encode(errors="surrogateescape")).hexdigest()[:12]  # a name may not be UTF-8

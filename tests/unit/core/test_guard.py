@@ -137,6 +137,17 @@ def test_damage_is_noticed_although_time_and_size_are_the_same(name: str) -> Non
     assert path.stat().st_mtime_ns > before.st_mtime_ns  # so that DVC looks at it
 
 
+def test_a_file_whose_name_is_not_utf8_is_guarded_too() -> None:
+    """Such as a licence that came in a zip archive of Windows."""
+    with atomic_folder(Path("in/of"), summed=True) as folder:
+        (folder / "LICEN\udcc7A").write_text("a")
+    with guarded("x", [Path("in")], {}) as digest:
+        assert digest()
+    (Path("in/of") / "LICEN\udcc7A").write_text("b")
+    with pytest.raises(InputError, match=r"^in/of/LICEN\udcc7A: damaged"), guarded("x", [Path("in")], {}):
+        pass
+
+
 def test_a_stage_asked_to_stop_ends_in_one_line() -> None:
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(Interrupted, match="x: asked to stop; run it again"), guarded("x", [], {}):

@@ -49,6 +49,9 @@ def test_the_digest_is_of_names_and_bytes(weights: Path) -> None:
     assert digest == hashlib.sha256(lines.encode()).hexdigest()[:12]
     write_text(weights / ".cache" / "note", "hidden")
     assert folder_digest(weights) == digest
+    (weights / "z\udce9").write_text("")  # its name is Latin-1
+    lines = lines.encode() + b"z\xe9 " + hashlib.sha256().hexdigest().encode() + b"\n"
+    assert folder_digest(weights) == hashlib.sha256(lines).hexdigest()[:12]
     (weights / "more" / "a").rename(weights / "more" / "c")
     assert folder_digest(weights) != digest
 
