@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field
 from retrace.cli.check import cache_folder, check_ready, dvc_config, lock_fault, tasks_of
 from retrace.cli.main import some_of
 from retrace.compute.lease import visible_gpus
-from retrace.core.errors import InputError
+from retrace.core.errors import InputError, printable
 from retrace.core.files import size
 from retrace.core.guard import holder, running
 from retrace.core.paths import LOCKFILES, PROJECT, QUESTIONS, STATES, TASKS, named_checkpoint, require_checkout
@@ -77,7 +77,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="print json")] =
         print(json.dumps({"ok": not wrong, "findings": [asdict(finding) for finding in findings]}, indent=2))
     else:
         for finding in findings:
-            print(f"{'wrong' if finding.fix else 'ok':5}  {finding.check}: {finding.found}")
+            print(printable(f"{'wrong' if finding.fix else 'ok':5}  {finding.check}: {finding.found}"))
             if finding.fix:
                 print(f"       fix: {finding.fix}")
     sys.exit(1 if wrong else 0)

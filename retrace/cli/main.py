@@ -14,7 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from retrace.core.errors import InputError, exit_cleanly
+from retrace.core.errors import InputError, exit_cleanly, printable
 
 COMMANDS = {
     "check": ("check", "check params.yaml and data/params.yaml without running anything"),
@@ -74,7 +74,7 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None
 
     from retrace.report.blocks import Table as Cells
 
-    texts = [tuple(map(str, row)) for row in rows]
+    texts = [tuple(printable(str(cell)) for cell in row) for row in rows]
     cells = Cells(header, texts)
     table = Table(*header, box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=bool(header))
     for row in texts:

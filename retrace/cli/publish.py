@@ -10,7 +10,7 @@ from huggingface_hub import ModelCard
 
 from retrace.cli.main import print_table, some_of
 from retrace.cli.predict import Of, chosen_cell
-from retrace.core.errors import InputError
+from retrace.core.errors import InputError, printable
 from retrace.core.files import SUMS, atomic_folder, file_digest, write_json, write_text
 from retrace.core.guard import guarded, lock
 from retrace.core.paths import PRETRAINED
@@ -167,4 +167,4 @@ def _list(folder: Path, trained: Trained) -> None:
     sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
     rows = [(name, f"{size:,}") for name, size in sizes.items()]
     print_table(("file", "bytes"), [*rows, (f"{len(files)} files", f"{sum(sizes.values()):,}")])
-    print("flags: " + ("; ".join(trained.flag_lines) or "none"))
+    print(printable("flags: " + ("; ".join(trained.flag_lines) or "none")))

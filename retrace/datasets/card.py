@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from retrace.core.errors import printable
 from retrace.core.files import write_json
 from retrace.core.paths import CARD, UNKNOWN, questions_path, splits_of
 from retrace.datasets.examples import TaskData
@@ -30,7 +31,7 @@ def write_card(folder: Path, name: str, card: Card) -> None:
     """Write the card of the data called `name`, and print its findings."""
     write_json(folder / CARD, card)
     for finding in card["findings"]:
-        print(f"{name}: {finding}")
+        print(printable(f"{name}: {finding}"))  # it may quote the name of a class
 
 
 def text_card(folder: Path) -> Card:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from retrace.core.errors import printable
 from retrace.evaluation.records import DATA, Details
 from retrace.perplexity.measures import LANGUAGE_MODEL, LIKELIHOOD, PerplexityReport
 from retrace.report.blocks import figure_text
@@ -159,7 +160,7 @@ def flags_text(flags: Sequence[Found]) -> str:
     """How many flags there are, and all of them or the first of many, a line each."""
     if not flags:
         return "flags: none"
-    lines = flag_lines(flags)
+    lines = list(map(printable, flag_lines(flags)))
     if len(flags) > MOST_FLAGS:
         lines[MOST_FLAGS:] = [f"{len(flags) - MOST_FLAGS} more in the report"]
     return "\n  ".join([f"flags: {len(flags)}", *lines])

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from retrace.cli import main as cli
+from retrace.datasets.card import write_card
+from retrace.report.flags import Found, flags_text
 from tests.commands import python, refused, retrace
 from tests.toy import copy_settings
 
@@ -14,6 +16,17 @@ def test_help_lists_every_command_without_importing_it(monkeypatch: pytest.Monke
     monkeypatch.setattr(cli, "load_command", None)
     shown = retrace("--help").out
     assert all(f"  {name} " in shown and text in shown for name, (_, text) in cli.COMMANDS.items())
+
+
+def test_a_name_in_the_data_does_not_act_on_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Such as that of a class: it could set the window's title, or hide what follows."""
+    name = "\x1b]0;title\x07\x9b8m"
+    cli.print_table(("label", "probability"), [(name, 0.5)])
+    write_card(tmp_path, "own", {"findings": [f"dev has no example of {name}"]})
+    print(flags_text([Found("own", "full", "", "one_class_only", f"all are predicted as {name}", {})]))
+    shown = capsys.readouterr().out
+    assert shown.count("\\x1b]0;title\\x07\\x9b8m") == 3
+    assert shown.replace("\n", "").isprintable()
 
 
 def test_an_unknown_command_is_one_line() -> None:
