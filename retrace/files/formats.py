@@ -137,6 +137,7 @@ def _read_semeval(path: Path) -> Records:
         raise InputError(f"{path}:{line}:{column + 1}: not xml: {str(error).partition(': line')[0]}") from None
     except (LookupError, ValueError) as error:  # unknown or unsupported encoding
         raise InputError(f"{path}:1: not xml: {error}") from None
+    size = 0
     for number, sentence in enumerate(sentences, start=1):
         where = f"{path}: sentence {sentence.get('id', f'number {number}')}"
         text = sentence.find("text")
@@ -145,6 +146,8 @@ def _read_semeval(path: Path) -> Records:
             missing = [name for name in ("term", "polarity") if name not in aspect.attrib]
             if missing:
                 raise InputError(f"{where}: an aspectTerm without {missing[0]!r}")
+            size += ROW + len(words or "")  # each row is written with the whole sentence
+            _require_size(path, size)
             yield where, {"text": words, **aspect.attrib}
 
 

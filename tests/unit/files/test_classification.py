@@ -59,6 +59,13 @@ def test_semeval_gives_a_row_for_each_term(tmp_path: Path) -> None:
     assert data.parts["train"][2] == Example("tea", "Odd tea.", 2)
 
 
+def test_a_long_sentence_is_not_written_for_each_of_very_many_terms(tmp_path: Path) -> None:
+    terms = '<aspectTerm term="ale" polarity="positive"/>' * 2**10
+    text = f"<sentences><sentence><text>{'ale ' * 2**18}</text>{terms}</sentence></sentences>"
+    with pytest.raises(InputError, match=rf"train\.xml: it unpacks to more than 100 times its {len(text):,} bytes$"):
+        _read(tmp_path, "train.xml", text, label="polarity")
+
+
 def test_a_quoted_cell_may_hold_a_line_break(tmp_path: Path) -> None:
     data = _read(tmp_path, "f.csv", 'text,label\n"one\ntwo",x\nthree,y\n')
     assert data.parts["train"][0].text == "one\ntwo"
