@@ -94,7 +94,7 @@ def check_project() -> dict[str, Any]:
         if needs_files and label not in plugin_names(METHODS):  # a study's own dvc.yaml may list other files
             raise InputError(
                 f"{PARAMS}: methods.{label}: dvc.yaml makes its stages depend on {plugin_file(METHODS, label)}, which "
-                "is not there; copy the file of the method that it is based on"
+                f"is not there; copy the file of the method that it is based on, and remove methods.{label}.method"
             )
     return params | data
 

@@ -119,7 +119,8 @@ def test_a_name_that_the_hub_forbids_is_no_repository(project: Project, name: st
 def test_a_method_by_another_name_has_a_file_of_that_name(project: Project) -> None:
     project.set_all({"methods.lora8": {"method": "lora", "rank": 8}, "finetune.methods": ["full", "lora8"]})
     said = "dvc.yaml makes its stages depend on retrace/methods/lora8.py, which is not there"
-    assert refused("check").startswith(f"error: params.yaml: methods.lora8: {said}")
+    mend = "copy the file of the method that it is based on, and remove methods.lora8.method"
+    assert refused("check") == f"error: params.yaml: methods.lora8: {said}; {mend}\n"
 
 
 def _listed(params: list[Any]) -> list[str]:
