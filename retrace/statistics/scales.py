@@ -26,6 +26,7 @@ SCALES = {
     "percent": Scale(2),  # in published tables, where changes are percentages too
     "correlation": Scale(4, ends=(-1.0, 1.0)),
     "score": Scale(4, "neither"),
+    "ratio": Scale(4, "neither", (0.0, math.inf)),
     "count": Scale(0, "neither", (0.0, math.inf)),
     "perplexity": Scale(2, "lower"),
     "loss": Scale(4, "lower"),

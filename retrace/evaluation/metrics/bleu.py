@@ -29,7 +29,7 @@ FIGURES = {
     "bleu": Figure("percentage", "higher"),
     **dict.fromkeys(PRECISIONS, Figure("percentage", "higher")),
     "bleu_brevity_penalty": Figure("fraction", "neither"),  # 1 if the answers are long enough, however long
-    "bleu_length_ratio": Figure("score", "neither"),
+    "bleu_length_ratio": Figure("ratio", "neither"),
     **dict.fromkeys(("bleu_length", "bleu_reference_length"), Figure("count", "neither")),
     "bleu_sentence": Figure("percentage", "higher"),
 }

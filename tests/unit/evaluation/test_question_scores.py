@@ -17,7 +17,8 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from retrace.evaluation.metrics import bleu, meteor, rouge, squad_v2
-from retrace.evaluation.outcomes import Answered, figures
+from retrace.evaluation.outcomes import Answered, Scoring, figures
+from retrace.statistics.intervals import intervals
 
 SCORES = [squad_v2, meteor, bleu, rouge]
 WORDS = "the Ada Lund built mills , milling in 1601 . Łódź 東京の İ ß 🙂 don't e\u0301 A.I. \u200b -".split()
@@ -95,6 +96,14 @@ def test_the_mean_bleu_of_answers_is_what_nltk_says(outcome: Answered) -> None:
     if rows:
         expected = 100.0 * float(np.mean(rows))
         assert figures(bleu, outcome)["bleu_sentence"] == pytest.approx(expected, rel=1e-9, abs=0)
+
+
+def test_an_interval_of_a_ratio_of_lengths_stays_above_0() -> None:
+    """One seed answers all questions, the other none: by Student's interval of two seeds, from -5.9 to 6.9."""
+    right = ("Ada",) * 20
+    both = {text: Answered(tuple((gold,) for gold in right), (text,) * 20) for text in ("Ada", "")}
+    interval = intervals([*Scoring(("bleu",)).scored(both, 100, 1).values()])["bleu_length_ratio"]
+    assert interval["low"] == 0 < 6 < interval["high"]
 
 
 def test_an_answer_of_one_right_word_has_a_bleu_of_nothing() -> None:
