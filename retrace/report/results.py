@@ -62,6 +62,11 @@ class TaskResults:
         return noun_of(self.name, self.kind)
 
     @property
+    def judged(self) -> str:
+        """The same in sentences that do not stand below the task's title."""
+        return f"{self.noun} of the test set" if task_and_part(self.name)[1] == "test" else self.noun
+
+    @property
     def headline(self) -> str:
         """The key of the figure that methods are judged by first; "" where the data defines none."""
         return next(iter(self.details.headlines), "")

@@ -67,11 +67,11 @@ def _worth(tasks: Sequence[TaskResults]) -> str:
         if gain and task.sign * gain.value > 0 and not gain.is_tie:
             full, scratch = (task.score(method).text for method in (FULL, SCRATCH))
             worth = f"**{gain.text}{points(task.legend)}**"
-            gains.append(f"{worth} of {task.legend.name} on {task.noun} ({full} against {scratch} from scratch)")
+            gains.append(f"{worth} of {task.legend.name} on {task.judged} ({full} against {scratch} from scratch)")
         elif gain:
             # The interval is uncorrected, and may exclude 0 where the test shows nothing.
             ends = "" if gain.is_tie and not gain.low <= 0 <= gain.high else f", {' to '.join(gain.ends)}"
-            (nothing if gain.is_tie else losses).append(f"{task.noun} ({gain.text}{ends})")
+            (nothing if gain.is_tie else losses).append(f"{task.judged} ({gain.text}{ends})")
     parts = [f"Pretraining is worth {listed(gains)}."] if gains else []
     parts += [f"Pretraining makes the model **worse** on {listed(losses)}."] if losses else []
     parts += [f"Pretraining shows **no significant gain** on {listed(nothing, 'or')}."] if nothing else []
@@ -87,7 +87,7 @@ def _cheap(tasks: Sequence[TaskResults], shares: Mapping[str, float]) -> str:
         return ""
     best = max(found, key=lambda method: sum(task.weight * task.score(method).value for task in tasks))
     parts = [
-        f"{gain.text}{points(task.legend)} on {task.noun}{' (a tie)' if gain.is_tie else ''}"
+        f"{gain.text}{points(task.legend)} on {task.judged}{' (a tie)' if gain.is_tie else ''}"
         for task, gain in gains[best]
     ]
     trains = f"{method_name(best)} trains **{_trained(shares[best])}% of the weights**"
@@ -122,7 +122,7 @@ def _baselines(tasks: Sequence[TaskResults]) -> str:
         seeds = most_seeds(tasks)
         count = f"{seeds} seed{'s' if seeds > 1 else ''}"
         parts.append(f"Better than a baseline, but not significantly with {count}: {uncertain}.")
-    compared = [task.noun for task in tasks if task.baselines]
+    compared = [task.judged for task in tasks if task.baselines]
     if not parts and compared:
         where = f" on {listed(compared)}" if len(compared) < len(tasks) else ""
         parts = [f"Every method beats every baseline{where}."]
@@ -137,7 +137,7 @@ def _at_baselines(task: TaskResults, standing: str) -> list[str]:
         if baselines:
             found.setdefault(listed(baselines), []).append(method_name(method))
     return [
-        f"{'all methods' if 1 < len(methods) == len(task.methods) else listed(methods)} on {task.noun} ({baselines})"
+        f"{'all methods' if 1 < len(methods) == len(task.methods) else listed(methods)} on {task.judged} ({baselines})"
         for baselines, methods in found.items()
     ]
 

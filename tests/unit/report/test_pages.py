@@ -590,6 +590,16 @@ def test_pretraining_is_worth_the_difference_to_random_weights() -> None:
     )
 
 
+def test_the_verdict_on_a_test_set_says_so() -> None:
+    """The table below it has the scores on the validation set too."""
+    task = _compared({"full": 0.9, "scratch": 0.7}, [("full", "scratch", 0.2, "full")], name="sst2-test", baseline=0.95)
+    assert _said(task) == [
+        "Pretraining is worth +20.0 points of accuracy on reviews of the test set (90.0 against 70.0 from scratch).",
+        "Worse than a baseline: Full on reviews of the test set (tf-idf); Scratch on reviews of the test set (majority "
+        "class and tf-idf).",
+    ]
+
+
 def test_pretraining_shows_no_significant_gain_where_methods_tie() -> None:
     for value, found, said in (
         (0.01, "tie", "shows no significant gain on reviews (+1.0, −1.0 to +3.0)"),
