@@ -34,7 +34,7 @@ OWN = Figure("fraction", "higher")
         (lambda weights: weights.mean(axis=1), None, "own is not in FIGURES"),
         (lambda weights: weights.mean(axis=1), Figure("share", "higher"),
          "own: scale: 'share' is not allowed; expected one of fraction, percentage, percent, correlation, score, "
-         "count, perplexity, loss, seconds, mebibytes"),
+         "ratio, count, perplexity, loss, seconds, mebibytes"),
         (lambda weights: weights.mean(axis=1), Figure("fraction", "up"),  # pyright: ignore[reportArgumentType]
          "own: better: 'up' is not allowed; expected one of higher, lower, neither"),
     ],
