@@ -69,7 +69,7 @@ class Method:
         if getattr(self.tuning, "FROM_RANDOM", False):
             model = make_model(head, read_config(folder), seed, attention, classes)
         else:
-            model = read_model(head, folder, seed, attention, classes, is_tuned=head == "language_model")
+            model = read_model(head, folder, seed, attention, classes, needs_head=head == "language_model")
         self.tune(model, head, dropout)
         return model
 

@@ -87,12 +87,12 @@ def make_model(
 
 
 def read_model(
-    head: Head, folder: Path, seed: int, attention: str, classes: Sequence[str] = (), is_tuned: bool = False
+    head: Head, folder: Path, seed: int, attention: str, classes: Sequence[str] = (), needs_head: bool = False
 ) -> PreTrainedModel:
     """The model saved in `folder`, with a head drawn from `seed` if the saved weights have none of this size.
 
     `classes` are the names of a classifier's classes. Raises InputError if weights of the body are missing, or if
-    the saved head is missing or has another size although the model `is_tuned`, or as `make_model` does.
+    the model `needs_head` and the saved one is missing or has another size, or as `make_model` does.
     """
     for name in weight_files(folder):
         require_file(folder / name)
@@ -111,10 +111,10 @@ def read_model(
         ignore_mismatched_sizes=True,  # a published model may have the classifier of another task
         output_loading_info=True,
     )
-    other_size = sorted(key for key, *_ in report["mismatched_keys"] if is_tuned or in_body(model, key))
+    other_size = sorted(key for key, *_ in report["mismatched_keys"] if needs_head or in_body(model, key))
     if other_size:
         raise InputError(f"{folder}: {other_size[0]} has another size than config.json says")
-    missing = sorted(key for key in report["missing_keys"] if is_tuned or in_body(model, key))
+    missing = sorted(key for key in report["missing_keys"] if needs_head or in_body(model, key))
     if missing:
         whose = "model's body" if in_body(model, missing[0]) else "model's head"
         raise InputError(f"{folder}: weights of the {whose} are missing: {missing[0]} ({len(missing)} in all)")

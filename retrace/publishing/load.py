@@ -100,7 +100,7 @@ def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:
     if is_part:
         body = tuning.method.start(tuning.head, pretrained, 0, "sdpa", tuning.classes)
     else:
-        body = read_model(tuning.head, folder, 0, "sdpa", is_tuned=True)
+        body = read_model(tuning.head, folder, 0, "sdpa", needs_head=True)
     # Wrapped as in training, since the parameters of a saved part are named as in the wrapped model.
     whole: nn.Module = body
     if tuning.head == "language_model":

@@ -215,7 +215,7 @@ def test_large_files_go_over_http_although_the_client_could_use_xet(hub: LocalHu
     assert hub.files("model", "org/sent")["model.safetensors"] == b"weights"
 
 
-def refused(name: str) -> str:
+def _refusal(name: str) -> str:
     """Why a model of the hub is not loaded."""
     from retrace.core.errors import InputError
     from retrace.publishing.load import load_tuned
@@ -228,6 +228,6 @@ def refused(name: str) -> str:
 def test_a_model_that_came_with_wrong_bytes_is_not_loaded(hub: LocalHub, tmp_path: Path) -> None:
     hub.add("model", "org/x", {"retrace.json": b"{}", "model.safetensors": b"0" * 100})
     hub.fail("/storage/", 1, WrongBytes())
-    said = run_client(hub, tmp_path, refused, "org/x")
+    said = run_client(hub, tmp_path, _refusal, "org/x")
     assert "model.safetensors came with the sha256" in said
-    assert "retrace.json: method is missing" in run_client(hub, tmp_path, refused, "org/x")
+    assert "retrace.json: method is missing" in run_client(hub, tmp_path, _refusal, "org/x")

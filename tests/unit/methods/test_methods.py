@@ -125,7 +125,7 @@ def test_a_checkpoint_without_a_language_models_head_is_refused(tmp_path: Path, 
     read_model("classifier", folder, 1, "eager", ("no", "yes")).save_pretrained(folder)
     with pytest.raises(InputError, match=r"weights of the model's head are missing: lm_head\.weight \(1 in all\)"):
         _start(method, folder, "language_model")
-    read_model("language_model", _causal(tmp_path / "tied", tied=True), 1, "eager", is_tuned=True)
+    read_model("language_model", _causal(tmp_path / "tied", tied=True), 1, "eager", needs_head=True)
 
 
 @pytest.mark.parametrize("tied", [True, False])

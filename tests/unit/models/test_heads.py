@@ -128,7 +128,7 @@ def test_a_new_classifier_of_modernbert_starts_near_chance_and_a_saved_one_is_ke
     assert all(0.01 < float(of.std()) < 0.03 for of in (new, weight))
     weight.fill_(0.5)
     model.save_pretrained(tmp_path)
-    again = read_model("classifier", tmp_path, 1, "eager", is_tuned=True)
+    again = read_model("classifier", tmp_path, 1, "eager", needs_head=True)
     assert torch.equal(again.get_parameter("classifier.weight"), weight)
 
 
@@ -225,4 +225,4 @@ def test_a_tuned_classifier_of_other_classes_is_refused(tmp_path: Path) -> None:
     config = tiny_config("modernbert", tiny_tokenizer())
     make_model("classifier", config, 0, "eager", ("a", "b", "c")).save_pretrained(tmp_path)
     with pytest.raises(InputError, match=r"classifier\.\w+ has another size than config\.json says$"):
-        read_model("classifier", tmp_path, 1, "eager", ("a", "b"), is_tuned=True)
+        read_model("classifier", tmp_path, 1, "eager", ("a", "b"), needs_head=True)
