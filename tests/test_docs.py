@@ -1,5 +1,6 @@
 """Pages and lists name only what there is: links, files, commands, the packages of each stage, requirements."""
 
+import json
 import re
 from pathlib import Path
 
@@ -59,3 +60,8 @@ def test_a_lock_has_hashes_of_what_is_required(name: str) -> None:
     pins = {line for line in required.splitlines() if "==" in line and not line.startswith("torch==")}
     hashed = {line.removesuffix(" \\") for line in locked.splitlines() if line.endswith(" \\") and "==" in line}
     assert hashed == pins, "make lock"
+
+
+def test_results_of_mutants_are_of_files_that_are_there() -> None:
+    files = json.loads((ROOT / "benchmarks/mutants.json").read_text())["files"]
+    assert [name for name in files if not (ROOT / name).is_file()] == []
