@@ -8,12 +8,16 @@ import pytest
 from ruamel.yaml import YAML
 
 from retrace.cli.main import COMMANDS
+from retrace.core.settings import plugin_names
+from retrace.evaluation.outcomes import METRICS, load_metric
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 TRACKED = ("retrace", "stages", "tests", "benchmarks", "launch", "presets", "studies", "docs")
 # A path below one of these folders, without the placeholders and patterns of an explanation.
 PATH = re.compile(rf"`((?:{'|'.join(TRACKED)})/[\w./-]+)`")
+# Figures that docs/metrics.md does not spell out, such as `_micro` and `HasAns_*`.
+SHORTENED = re.compile(r"^(HasAns|NoAns)_|^(recall|f1)_macro$|_(micro|weighted|length|\d)$")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -65,3 +69,9 @@ def test_a_lock_has_hashes_of_what_is_required(name: str) -> None:
 def test_results_of_mutants_are_of_files_that_are_there() -> None:
     files = json.loads((ROOT / "benchmarks/mutants.json").read_text())["files"]
     assert [name for name in files if not (ROOT / name).is_file()] == []
+
+
+def test_the_page_of_metrics_lists_every_figure() -> None:
+    page = (ROOT / "docs/metrics.md").read_text()
+    figures = [figure for metric in plugin_names(METRICS) for figure in load_metric(metric, "metrics").FIGURES]
+    assert [figure for figure in figures if f"`{figure}`" not in page and not SHORTENED.search(figure)] == []
