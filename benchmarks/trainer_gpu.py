@@ -4,7 +4,7 @@ Both use batches of 16 blocks of 512 tokens, masked as in BERT, and fused AdamW.
 and once with what is usually set on a GPU, bf16 and data-loading workers; Retrace also runs compiled. Each side runs in
 its own process; the first updates are not timed.
 
-    python benchmarks/trainer_gpu.py        # a GPU, three minutes; writes trainer_gpu.json
+    python benchmarks/trainer_gpu.py        # a GPU; writes trainer_gpu.json
 """
 
 import argparse
