@@ -18,7 +18,7 @@ from retrace.core.errors import printable
 from retrace.core.files import write_json
 from retrace.core.paths import CARD, UNKNOWN, questions_path, splits_of
 from retrace.datasets.examples import TaskData
-from retrace.datasets.splits import count_overlaps, count_shared, keys_of, known_rows, shared_finding
+from retrace.datasets.splits import count_overlaps, count_shared, keys_of, shared_finding
 from retrace.datasets.squad import Question, read_questions
 from retrace.datasets.text import PARTS, read_documents, text_path
 
@@ -98,12 +98,14 @@ def questions_card(folder: Path) -> Card:
     }
     keys = {part: keys_of((question.context, question.text) for question in found) for part, found in questions.items()}
     shared, findings = count_shared(keys, "questions")
-    passages = known_rows(*(list(dict.fromkeys(passage for passage, _ in keys[part])) for part in ("dev", "train")))
-    findings += shared_finding(passages, "passages", "dev")
-    if not parts["train"]["unanswerable"] and parts["dev"]["unanswerable"]:
-        findings.append("dev has unanswerable questions and train has none: the model will always answer")
+    passages = {part: list(dict.fromkeys(passage for passage, _ in found)) for part, found in keys.items()}
+    of_passages, shared_passages = count_shared(passages, "passages")
+    findings += shared_passages
+    if not parts["train"]["unanswerable"]:
+        said = "has unanswerable questions and train has none: the model will always answer"
+        findings += [f"{part} {said}" for part, counts in parts.items() if counts["unanswerable"]]
     findings += [finding for part, found in questions.items() for finding in _oddities(part, found)]
-    return {"parts": parts, "shared": shared, "shared_passages": int(passages.sum()), "findings": findings}
+    return {"parts": parts, "shared": shared, "shared_passages": of_passages["dev in train"], "findings": findings}
 
 
 def _oddities(part: str, questions: Sequence[Question]) -> list[str]:

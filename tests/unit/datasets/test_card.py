@@ -106,6 +106,20 @@ def test_a_pair_is_shared_if_both_texts_are() -> None:
     assert card["findings"][:2] == ["1 of 2 examples of dev are in train too", f"2 of 2 examples of dev {INSIDE_FIRST}"]
 
 
+def test_what_a_test_set_of_questions_shares_is_counted_too(tmp_path: Path) -> None:
+    """Passages with other questions, and unanswerable questions that train has none of."""
+    asked = {"id": "1", "question": "Who?", "answers": [ANSWER]}
+    for part, context in (("train", PASSAGE), ("dev", f"{PASSAGE} It stood."), ("test", PASSAGE.upper())):
+        qa = asked if part != "test" else {"id": "1", "question": "Why?", "answers": []}
+        write_json(questions_path(tmp_path, part), {"data": [{"paragraphs": [{"context": context, "qas": [qa]}]}]})
+    card = questions_card(tmp_path)
+    assert card["shared"] == {"dev in train": 0, "test in train": 0, "test in dev": 0}
+    assert card["findings"] == [
+        "1 of 1 passages of test are in train too",
+        "test has unanswerable questions and train has none: the model will always answer",
+    ]
+
+
 def test_shared_passages_are_those_of_dev_and_odd_questions_are_counted(tmp_path: Path) -> None:
     def paragraph(context: str, *answers: str | None) -> dict[str, Any]:
         found = [[] if text is None else [{"text": text, "answer_start": context.index(text)}] for text in answers]
