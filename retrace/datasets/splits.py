@@ -251,16 +251,17 @@ def split_rows(rows: Mapping[str, Sequence[Row]], settings: SplitSettings, name:
 def split_questions(folder: Path, settings: SplitSettings) -> None:
     """Where there is a `split`, move all but that share of the questions of `train` in a folder to `dev`.
 
-    Split by text, the questions on a passage stay together. Raises InputError if a question is malformed or there are
-    too few.
+    Split by text, the questions on a passage stay together, as do those on passages that contain one another. Raises
+    InputError if a question is malformed or there are too few.
     """
     if settings.split is None:
         return
     train, dev = (questions_path(folder, part) for part in ("train", "dev"))
     questions, document = read_questions(train), read_json(train)
-    passages = keys_of((question.context, None) for question in questions) if settings.split_by == "text" else None
-    ids = [question.id for question in questions]
-    parts = held_out_split(ids, settings.split, settings.split_seed, str(train), passages)
+    ids, groups = [question.id for question in questions], None
+    if settings.split_by == "text":
+        groups = groups_of([words for words, _ in keys_of((question.context, None) for question in questions)])
+    parts = held_out_split(ids, settings.split, settings.split_seed, str(train), groups)
     for path, kept in zip((train, dev), parts, strict=True):
         write_json(path, {**document, "data": _with_questions(document["data"], set(kept))})
 

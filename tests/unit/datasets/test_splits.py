@@ -160,6 +160,18 @@ def test_questions_on_a_passage_stay_together_unless_they_may_be_divided(tmp_pat
     assert bool(shared) == (by == "row")
 
 
+def test_questions_on_passages_that_contain_one_another_stay_together(tmp_path: Path) -> None:
+    contexts = [f"W{number} was seen here.{more}" for number in range(4) for more in ("", " It rained.")]
+    qas = [[{"id": context, "question": "Where?", "answers": []}] for context in contexts]
+    paragraphs = [{"context": context, "qas": asked} for context, asked in zip(contexts, qas, strict=True)]
+    for seed in range(5):
+        write_json(questions_path(tmp_path, "train"), {"data": [{"paragraphs": paragraphs}]})
+        split_questions(tmp_path, SplitSettings(train="train.json", split=0.5, split_seed=seed))
+        parts = [{each.id[:2] for each in read_questions(questions_path(tmp_path, part))} for part in ("train", "dev")]
+        assert [len(part) for part in parts] == [2, 2]
+        assert not parts[0] & parts[1]
+
+
 def test_a_test_split_stays_as_it_is_where_dev_is_held_out_of_train() -> None:
     train, test = ([Example(f"{part} {number}", None, 0) for number in range(8)] for part in ("train", "test"))
     found = split_rows({"train": train, "test": test}, SplitSettings(train="a", test="b", split=0.75), "f")
