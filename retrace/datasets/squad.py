@@ -80,6 +80,8 @@ def _question(where: str, title: str, context: str, qa: dict[str, Any]) -> Quest
     if impossible and qa.get("answers"):
         raise InputError(f"{where}is_impossible is true, but there are answers")
     items = [] if impossible else _objects(where, qa, "answers")
+    if impossible is False and not items:
+        raise InputError(f"{where}is_impossible is false, but there are no answers")
     return Question(identifier, title, context, text.strip(), tuple(_answer(where, context, item) for item in items))
 
 

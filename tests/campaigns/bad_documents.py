@@ -79,6 +79,8 @@ def question_cases(draw: Random) -> Iterator[Case]:
         refused("value", misplaced(4), lambda p, q, a: p.update(context=f"\U0001f600{p['context']}")),
         refused("value", f"{misplaced(6)}, but at that byte; offsets count",
                 lambda p, q, a: (p.update(context="Th\u20ac" + p["context"][3:]), a.update(answer_start=6))),
+        refused("unanswerable", f"{name}: is_impossible is false, but there are no answers",
+                lambda p, q, a: q.update(is_impossible=False, answers=[])),
         refused("twice", f"question q{twice}: the id occurs twice", lambda p, q, a: q.update(id=f"q{twice}")),
     ]  # fmt: skip
 
