@@ -53,7 +53,9 @@ class SampleSettings(Section):
     seed: int = Field(default=1, description="seed of the corpus")
     articles: int = Field(default=5600, ge=72, description="about how many, in the training encyclopedia")
     reviews: int = Field(default=14000, ge=2, description="labelled sentences for training")
-    questioned: int = Field(default=1200, ge=1, description="training articles with questions, four each")
+    questioned: int = Field(
+        default=1200, ge=1, description="training articles with questions, four each; at most as many of validation"
+    )
     held_out_articles: int = Field(
         default=224, ge=24, description="about how many, in the validation encyclopedia, and as many in the test one"
     )
