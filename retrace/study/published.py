@@ -157,12 +157,14 @@ class PublishedCell:
         """The digits after the point in which Retrace's figure has to agree: those that were printed.
 
         A share printed as a bare 0 or 1 is exact, not rounded, and has the digits of its scale: 0 means none at all.
+        So has a fraction of 0.0 or 1.0, which is how Python prints them.
         """
         scaled, published = SCALES[self.scale].digits, self.published
         if published is None:
             return scaled
         exact = (0, 1, -1) if self.scale in BARE else (0,) if self.scale in SHARES else ()
-        return scaled if published.value in exact and not published.digits else published.digits
+        bare = (0, 1) if self.scale == "fraction" else (0,)  # digits
+        return scaled if published.value in exact and published.digits in bare else published.digits
 
     @property
     def half(self) -> float:

@@ -219,10 +219,17 @@ def test_as_many_digits_are_shown_as_were_printed() -> None:
     assert _cell("percentage", "0", "score.sst2.full.exact_match").shown == "60.00", "none at all is no rounded 0.4"
     assert _cell("fraction", "0.8").shown == "0.8 (0.8 – 0.9)"
     assert _cell("fraction", "0.80000").shown == "0.80000 (0.75000 – 0.86000)"
-    assert _cell("fraction", "1").shown == _cell("fraction", None).shown == "0.8000 (0.7500 – 0.8600)"
+    assert {_cell("fraction", said).shown for said in ("1", "1.0", None)} == {"0.8000 (0.7500 – 0.8600)"}
     within = _cell("fraction", "0.80-0.70")
     assert (within.printed, within.shown) == ("0.80-0.70", "0.80 (0.75 – 0.86)")
     assert (within.published, within.published_end) == (0.8, 0.7)
+
+
+def test_a_recall_of_1_0_is_no_rounded_0_97() -> None:
+    reports = replace(REPORTS, curves={"sst2": CURVE.assign(accuracy=0.97)})
+    (table,) = compare_tables(_study("fraction", "1.0", "epoch.sst2.two.1.accuracy"), reports).values()
+    cell = table.rows["r"]["c"]
+    assert (cell.shown, cell.verdict) == ("0.9700 ± 0.0000", "no interval")
 
 
 def test_times_are_on_the_page_alone(tmp_path: Path) -> None:

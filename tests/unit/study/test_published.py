@@ -183,11 +183,11 @@ def test_every_published_figure_stands_in_the_report(study: str) -> None:
 
 
 def test_a_whole_number_is_rounded_unless_it_is_all_or_none_of_a_share() -> None:
-    """A published accuracy of 1 is no rounded 0.6."""
-    texts = ("0", "1", "-1", "2", "12", "1.0", "0.5")
-    exact, percents, counts = [4, 4, 4, 0, 0, 1, 1], [2, 0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 1, 1]
+    """A published accuracy of 1 is no rounded 0.6, and 1.0, as Python prints it, no rounded 0.96."""
+    texts = ("0", "1", "-1", "2", "12", "1.0", "0.5", "1.00")
+    exact, percents, counts = [4, 4, 4, 0, 0, 1, 1, 2], [2, 0, 0, 0, 0, 1, 1, 2], [0, 0, 0, 0, 0, 1, 1, 2]
     expected = {
-        "fraction": exact, "correlation": exact, "score": exact,
+        "fraction": [4, 4, 4, 0, 0, 4, 1, 2], "correlation": exact, "score": exact,
         "percent": percents, "percentage": percents,
         "count": counts, "perplexity": counts,
     }  # fmt: skip
