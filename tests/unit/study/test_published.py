@@ -108,6 +108,13 @@ def test_a_bleu_of_all_answers_that_is_another_librarys_is_said(study: str) -> N
     )
 
 
+def test_thresholds_on_another_scale_than_the_reports_are_said() -> None:
+    published = build_file(PublishedStudy, ROOT / "studies/bert-mlm-nsp/published.yaml")
+    cells = [cell for table in published.tables for cell in table.cells() if cell.published]
+    assert sum(cell.address is not None and cell.address.endswith("_thresh") for cell in cells) == 2
+    assert [each for each in published.differences if "threshold" in each and "differences of scores" in each]
+
+
 def test_a_text_keeps_its_digits_and_another_figure_has_as_many() -> None:
     for cell, value, digits, others in (
         ("0.5092", 0.5092, 4, {0.5: "0.5000"}), ("111", 111, 0, {47.28: "47"}),
