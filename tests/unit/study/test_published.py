@@ -115,6 +115,14 @@ def test_thresholds_on_another_scale_than_the_reports_are_said() -> None:
     assert [each for each in published.differences if "threshold" in each and "differences of scores" in each]
 
 
+def test_curves_of_other_examples_than_the_tables_are_said() -> None:
+    """Figures 1 to 15 of the report; a test set has no curve here."""
+    published = build_file(PublishedStudy, ROOT / "studies/plm-peft/published.yaml")
+    scored = {cell.address.split(".")[1] for table in published.tables[:5] for cell in table.cells() if cell.address}
+    assert scored == {"acl_arc-test", "ag_news-test", "restaurants-test"}
+    assert [each for each in published.differences if "curves" in each and "validation sets" in each]
+
+
 def test_a_text_keeps_its_digits_and_another_figure_has_as_many() -> None:
     for cell, value, digits, others in (
         ("0.5092", 0.5092, 4, {0.5: "0.5000"}), ("111", 111, 0, {47.28: "47"}),
