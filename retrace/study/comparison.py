@@ -122,7 +122,8 @@ def find_figure(address: str, reports: Reports) -> Reproduced | None:
     """
     kind, *steps = address.split(".")
     if kind in _COUNTED:
-        return Reproduced(counted(address, reports.params), "mebibytes" if kind == "memory" else "count", is_exact=True)
+        scale = "count" if kind != "memory" else "mebibytes" if steps[-1:] == ["constant"] else "score"  # per token
+        return Reproduced(counted(address, reports.params), scale, is_exact=True)
     _there(kind, [*MEASURED, *_COUNTED])
     there: Any = reports.figures.get(kind)
     for place, step in enumerate(steps if there else (), 1):

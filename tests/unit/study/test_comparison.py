@@ -248,6 +248,8 @@ def _evidence(**figures: str) -> list[dict[str, str]]:
 def test_evidence_has_its_own_scale_and_its_place() -> None:
     here, absent = "score.sst2.full.exact_match", "score.sst2.scratch.exact_match"
     assert _evidence(here=here, absent=absent) == [{"here": "60.00", "absent": ""}]
+    example = {of: f"memory.adapter.{of}" for of in ("constant", "per_token")}
+    assert _evidence(**example) == [{"constant": "12,952", "per_token": "1.1059"}], "no rounded 1 MB per token"
     message = r": doubts\[0\]: x: score\.sst2: the address is incomplete; continue with one of full, lora, two$"
     with pytest.raises(InputError, match=message):
         _evidence(x="score.sst2")
