@@ -5,9 +5,8 @@ is used as the `run_mlm` example with `--line_by_line` uses it: BERT, lines up t
 padded to the longest, AdamW, float32; once at its default learning rate and once at the best of a few.
 Afterwards both are evaluated on the same masked tokens of the validation text, once line by line and once in blocks.
 
-Last result, Retrace and Trainer: 12,998 and 1,706 real tokens per second; loss on blocks after 3 minutes 4.66 and 6.96
-at the Trainer's best rate, on two cores (pretraining.json, whose losses on lines are from lines that spelt out
-`<unk>`; Retrace's text then included SQuAD's passages and SST-2's sentences).
+Last result, Retrace and Trainer: 13,187 and 1,502 real tokens per second; loss on lines after 3 minutes 4.21 and 6.82
+at the Trainer's best rate, on two cores with AMX (pretraining.json).
 
     python benchmarks/pretraining.py --project FOLDER   # a clone with WikiText-2, after `dvc repro tokenize`
 """

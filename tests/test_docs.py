@@ -1,6 +1,5 @@
 """Pages and lists name only what there is: links, files, commands, the packages of each stage, requirements."""
 
-import json
 import re
 from pathlib import Path
 
@@ -8,16 +7,12 @@ import pytest
 from ruamel.yaml import YAML
 
 from retrace.cli.main import COMMANDS
-from retrace.core.settings import plugin_names
-from retrace.evaluation.outcomes import METRICS, load_metric
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 TRACKED = ("retrace", "stages", "tests", "benchmarks", "launch", "presets", "studies", "docs")
 # A path below one of these folders, without the placeholders and patterns of an explanation.
 PATH = re.compile(rf"`((?:{'|'.join(TRACKED)})/[\w./-]+)`")
-# Figures that docs/metrics.md does not spell out, such as `_micro` and `HasAns_*`.
-SHORTENED = re.compile(r"^(HasAns|NoAns)_|^(recall|f1)_macro$|_(micro|weighted|length|\d)$")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -64,14 +59,3 @@ def test_a_lock_has_hashes_of_what_is_required(name: str) -> None:
     pins = {line for line in required.splitlines() if "==" in line and not line.startswith("torch==")}
     hashed = {line.removesuffix(" \\") for line in locked.splitlines() if line.endswith(" \\") and "==" in line}
     assert hashed == pins, "make lock"
-
-
-def test_results_of_mutants_are_of_files_that_are_there() -> None:
-    files = json.loads((ROOT / "benchmarks/mutants.json").read_text())["files"]
-    assert [name for name in files if not (ROOT / name).is_file()] == []
-
-
-def test_the_page_of_metrics_lists_every_figure() -> None:
-    page = (ROOT / "docs/metrics.md").read_text()
-    figures = [figure for metric in plugin_names(METRICS) for figure in load_metric(metric, "metrics").FIGURES]
-    assert [figure for figure in figures if f"`{figure}`" not in page and not SHORTENED.search(figure)] == []

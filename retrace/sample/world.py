@@ -1,8 +1,8 @@
 """An invented country: who lived where, who founded what, and when.
 
-Every fact is decided here, once, before anything is written, so that articles agree on it. Dates are possible where a
-world has people enough: whoever founds, builds, wins or rules something in a year was alive and grown up then. With 60
-people, as in the held-out parts, a few were not.
+Every fact is decided here, once, before anything is written, so that articles agree on it. Dates are possible in a
+world with enough people: whoever founds, builds, wins or rules something in a year was alive and grown up then. Among
+the 60 people of a held-out part, a few were not.
 """
 
 import random

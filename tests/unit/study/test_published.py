@@ -97,32 +97,6 @@ def test_overlap_that_covers_other_questions_than_a_report_may_is_said(study: st
     assert {word for word in ("METEOR", "BLEU", "ROUGE") if word in said} == named
 
 
-@pytest.mark.parametrize("study", ["bert-wikitext2", "bert-mlm-nsp", "llama-frozen"])
-def test_a_bleu_of_all_answers_that_is_another_librarys_is_said(study: str) -> None:
-    """sacrebleu takes the right answer closest in length, Hugging Face's library the shortest."""
-    published = build_file(PublishedStudy, ROOT / "studies" / study / "published.yaml")
-    cells = (cell for table in published.tables for cell in table.cells() if cell.published)
-    has_bleu = any(cell.address and cell.address.endswith(".bleu") for cell in cells)
-    assert [("closest" in each, "shortest" in each) for each in published.differences if "sacrebleu" in each] == (
-        [(True, True)] if has_bleu else []
-    )
-
-
-def test_thresholds_on_another_scale_than_the_reports_are_said() -> None:
-    published = build_file(PublishedStudy, ROOT / "studies/bert-mlm-nsp/published.yaml")
-    cells = [cell for table in published.tables for cell in table.cells() if cell.published]
-    assert sum(cell.address is not None and cell.address.endswith("_thresh") for cell in cells) == 2
-    assert [each for each in published.differences if "threshold" in each and "differences of scores" in each]
-
-
-def test_curves_of_other_examples_than_the_tables_are_said() -> None:
-    """Figures 1 to 15 of the report; a test set has no curve here."""
-    published = build_file(PublishedStudy, ROOT / "studies/plm-peft/published.yaml")
-    scored = {cell.address.split(".")[1] for table in published.tables[:5] for cell in table.cells() if cell.address}
-    assert scored == {"acl_arc-test", "ag_news-test", "restaurants-test"}
-    assert [each for each in published.differences if "curves" in each and "validation sets" in each]
-
-
 def test_a_text_keeps_its_digits_and_another_figure_has_as_many() -> None:
     for cell, value, digits, others in (
         ("0.5092", 0.5092, 4, {0.5: "0.5000"}), ("111", 111, 0, {47.28: "47"}),

@@ -145,22 +145,6 @@ def test_what_the_choice_of_examples_adds_is_that_of_the_accuracy_beside_it() ->
     assert points == f"{100 * (share * (1 - share) / 139) ** 0.5:.1f}"
 
 
-def test_how_many_examples_the_means_over_five_seeds_allow() -> None:
-    """Each mean is a whole count of five times the examples: of 760 on Agnews, not of 1,120 terms on Restaurant."""
-    study = build_file(PublishedStudy, ROOT / "studies/plm-peft/published.yaml")
-    cells = [cell for table in study.tables if "accuracy" in table.name for cell in table.cells()]
-
-    def allow(data: str, examples: int) -> bool:
-        means = [cell.published.value for cell in cells if cell.published and cell.column == data]
-        return all(abs(100 * round(mean / 100 * 5 * examples) / (5 * examples) - mean) < 0.005001 for mean in means)
-
-    assert allow("ACL", 139)
-    assert [allow("Agnews", count) for count in range(500, 1000)].count(True) == 8
-    assert allow("Agnews", 760)
-    one, two, three = (count for count in (*range(500, 1000), 1120, 1134) if allow("Restaurant", count))
-    assert f" only {one}, {two} and {three} " in " ".join(doubt.finding for doubt in study.doubts)
-
-
 def test_memory_has_estimates() -> None:
     entry = {"model": "roberta-small", "batch": 2, "lengths": [16], "methods": ["full", "thin"], "example": False}
     (estimates,) = _tables(_section(kind="memory", **entry))
