@@ -6,9 +6,9 @@ once at the examples' learning rate and once at the best of a few. On questions 
 learns nothing there in so short a time: on the same windows, and on those of `run_qa`, which trains on every window of
 a passage, whereas the preset `real` has one window of 128 tokens per question.
 
-Last result, Retrace and Trainer: 863 and 241 sentences per second, accuracy 0.805 and 0.800 at the Trainer's best rate;
-107 and 80 windows per second on the same windows, 107 and 30 questions per second, on two cores (fine_tuning.json,
-where Retrace's sentences were trained on without the preset's dropout).
+Last result, Retrace and Trainer: 475 and 251 sentences per second, accuracy 0.737 with the preset's dropout and 0.767
+without it at the Trainer's best rate; 122 and 79 windows per second on the same windows, 122 and 36 questions per
+second, on two cores with AMX (fine_tuning.json).
 
     python benchmarks/fine_tuning.py --project FOLDER   # a clone with SST-2 and SQuAD, after `dvc repro pretrain`
 """
