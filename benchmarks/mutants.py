@@ -207,7 +207,9 @@ def campaign(
     return found
 
 
-def again(folder: Path, path: str, last: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+def again(
+    folder: Path, path: str, last: Mapping[str, Any], settings: Mapping[str, Any], limit: float
+) -> dict[str, Any]:
     """A file's last result, updated by running its tests on the changes that went unnoticed then."""
     left, tests = [], tests_of(path, settings)
     changes = {(change.was, change.now): change for change in drawn(path, last["drawn"], last["seed"])}
@@ -215,7 +217,7 @@ def again(folder: Path, path: str, last: Mapping[str, Any], settings: Mapping[st
         change = changes.get((known["was"], known["now"]))
         end = "passed"
         if change is not None and "without_effect" not in known:
-            end = tried(folder, path, change, tests, settings["left_out"], LONGEST)
+            end = tried(folder, path, change, tests, settings["left_out"], limit)
         left += [known] if end == "passed" else []
     (folder / path).write_text(_text(path))
     return {**last, "noticed": last["drawn"] - len(left), "unnoticed": left}
@@ -265,13 +267,16 @@ def main() -> None:
         copy = copy_as_it_is(Path(folder))
         copy.run("git", "init", "-q")
         limits: dict[tuple[str, ...], float] = {}
-        for path in arguments.files or every:
+        paths = arguments.files or every
+        if arguments.again:
+            paths = [path for path in paths if path in files and files[path]["unnoticed"]]
+        for path in paths:
+            tests = tuple(sorted(tests_of(path, settings)))
+            if tests not in limits:
+                limits[tests] = limit_of(copy.folder, tests, settings["left_out"])
             if arguments.again:
-                files |= {path: again(copy.folder, path, files[path], settings)} if path in files else {}
+                files[path] = again(copy.folder, path, files[path], settings, limits[tests])
             else:
-                tests = tuple(sorted(tests_of(path, settings)))
-                if tests not in limits:
-                    limits[tests] = limit_of(copy.folder, tests, settings["left_out"])
                 files[path] = campaign(copy.folder, path, arguments.each, arguments.seed, settings, limits[tests])
             write_result(files, settings["without_effect"])
 
