@@ -95,10 +95,10 @@ def keep(found: list[dict[str, object]]) -> None:
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """Mean, standard deviation, least and greatest of every method's figures over all runs."""
+    """Mean, standard deviation, least and greatest of every method's figures over the seeds of each kind of run."""
     figures = list(dict.fromkeys(figure for listed in FIGURES.values() for figure in listed))
     long = rows.melt(RUN, figures, "figure").dropna()
-    return long.groupby(["task", "method", "figure"]).value.agg(["count", "mean", "std", "min", "max"]).round(4)
+    return long.groupby([*RUN[:-1], "figure"]).value.agg(["count", "mean", "std", "min", "max"]).round(4)
 
 
 if __name__ == "__main__":
