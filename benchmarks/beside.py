@@ -111,9 +111,13 @@ def train_there(
 
     Trains for one epoch, or for `seconds`, over which the rate then falls to 0 as it would over steps.
     """
+    import torch
     from torch.optim.lr_scheduler import LambdaLR
     from transformers import Trainer, TrainerCallback, TrainingArguments
 
+    from retrace.core.environment import whole_number
+
+    torch.set_num_threads(whole_number("RETRACE_THREADS") or len(os.sched_getaffinity(0)))  # as many as Retrace has
     began, counted = time.perf_counter(), Counted(collator)
 
     class TimedTrainer(Trainer):

@@ -89,7 +89,7 @@ def test_sentences_are_tuned_with_the_dropout_of_the_settings(here: Path, monkey
 
 def test_the_trainers_seconds_begin_after_its_set_up(monkeypatch) -> None:
     """As Retrace's do: those of updates and of drawing batches."""
-    beside, now, create, late = import_module("beside"), time.perf_counter, Trainer.create_optimizer, [0]
+    now, create, late = time.perf_counter, Trainer.create_optimizer, [0]
 
     def create_late(trainer: Trainer) -> torch.optim.Optimizer:
         late.append(1000)
@@ -97,7 +97,22 @@ def test_the_trainers_seconds_begin_after_its_set_up(monkeypatch) -> None:
 
     monkeypatch.setattr(time, "perf_counter", lambda: now() + sum(late))
     monkeypatch.setattr(Trainer, "create_optimizer", create_late)
+    seconds, tokens = _train_there()
+    assert (seconds < 1000, tokens, late) == (True, 6, [0, 1000])
+
+
+def test_the_trainer_has_as_many_threads_as_retrace(monkeypatch) -> None:
+    """Left alone, torch takes one for each core, of which a virtual machine may have half as many as processors."""
+    before = torch.get_num_threads()
+    monkeypatch.setenv("RETRACE_THREADS", str(before + 1))
+    _train_there()
+    found = torch.get_num_threads()
+    torch.set_num_threads(before)
+    assert found == before + 1
+
+
+def _train_there() -> tuple[float, int]:
+    """Seconds and tokens of an update of a tiny classifier."""
     model = make_model("classifier", tiny.tiny_config("bert", tiny.tiny_tokenizer()), 0, "eager")
     rows = [{"input_ids": [2, 5, 3], "attention_mask": [1, 1, 1], "labels": 0}] * 2
-    seconds, tokens = beside.train_there(model, rows, default_data_collator, 2, 1, 1e-3)
-    assert (seconds < 1000, tokens, late) == (True, 6, [0, 1000])
+    return import_module("beside").train_there(model, rows, default_data_collator, 2, 1, 1e-3)
