@@ -291,8 +291,8 @@ SMALL = (
     "parameters and formulas are of the published size, and can be compared."
 )
 AS_PUBLISHED = (
-    "This run is as published: models and data of the published size, with the report's settings as far as it names "
-    "them."
+    "This is the full run: models, data and settings are as published, as far as the report names them, except for the "
+    "differences that the study's page lists."
 )
 
 

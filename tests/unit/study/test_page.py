@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from retrace.core.settings import build_file
 from retrace.evaluation.classification import figures_of
 from retrace.report.blocks import Panels, Table
 from retrace.report.page import as_html, as_markdown, picture
@@ -16,6 +17,7 @@ from retrace.statistics.scales import Figure
 from retrace.study.page import compared_sections, further_curves, study_sections
 from retrace.study.published import ComparedTable, Doubt, PublishedStudy, PublishedTable, Row, StudyResult
 from tests.study import cell_of
+from tests.toy import ROOT
 
 EVIL = "<script>*b*"
 SHOWN, ONE_SEED = "80.00 ± 1.50 (78.25 – 82.00)", "outside, one seed"
@@ -52,6 +54,16 @@ def test_tables_of_a_section_stand_together() -> None:
     sections = compared_sections([_table("one", "A"), _table("two", "B"), _table("three", "A")])
     assert [section.title for section in sections] == ["A", "B"]
     assert [block for block in sections[0].blocks if isinstance(block, str)][1:] == ["one:", "three:"]
+
+
+def test_a_full_run_of_another_size_is_not_said_to_be_of_the_published_one() -> None:
+    """What one GPU reaches stands beside the figures of a smaller model, pretrained on less text."""
+    study = build_file(PublishedStudy, ROOT / "studies/one-gpu/published.yaml")
+    result = StudyResult(title=study.title, source=study.source, small=False, tables={})
+    page = as_markdown("T", study_sections(study, result, []))
+    assert "of the published size" not in page
+    assert "except for the differences that the study's page lists.\n" in page
+    assert "The published figures are of a model with 4 layers of width 192" in page
 
 
 def test_the_page_has_what_is_doubtful_different_and_chosen() -> None:
