@@ -89,7 +89,8 @@ def print_headlines(details: Details) -> None:
     for name, task in details.tasks.items():
         for method, found in task.methods.items():
             ends = found.intervals
-            shown = (f"{h} {found.figures[h]:.4g} ({ends[h]['low']:.4g}–{ends[h]['high']:.4g})" for h in task.headlines)
+            known = [headline for headline in task.headlines if headline in ends]
+            shown = (f"{h} {found.figures[h]:.4g} ({ends[h]['low']:.4g}–{ends[h]['high']:.4g})" for h in known)
             print(f"{name} {method}: " + "  ".join(shown))
 
 

@@ -63,7 +63,7 @@ class _Assessor:
         self._kept: dict[str, Any] = {run.name: task.outcome(run.kept.rows) for run in runs}
         self._scored = self._score(scoring, task.baselines | self._kept)
         self._baselines = {name: self._scored[name] for name in task.baselines}
-        computed = list(self._scored[runs[0].name].drawn)  # the figures that have intervals
+        computed = list(dict.fromkeys(name for run in runs for name in self._scored[run.name].drawn))  # with intervals
         self._headlines = [name for name in task.headlines if name in computed] or computed[:1]
         self._headline = next(iter(self._headlines), "")  # the data may lack a class that the only metric needs
         self._headline_scoring = scoring.of(self._headlines)
@@ -91,7 +91,7 @@ class _Assessor:
     def _method(self, method: str) -> MethodDetails:
         runs, scored = self._methods[method], self._seeds(method)
         seeds = {str(run.seed): self._seed(run) for run in runs}
-        table = pd.DataFrame([seed.figures for seed in seeds.values()])
+        table = pd.DataFrame([seed.figures for seed in seeds.values()]).dropna(axis="columns")  # of every seed
         flags: Flags = {}
         if SCRATCH in self._methods and method != SCRATCH:
             flags = self._not_above(scored, self._seeds(SCRATCH), SCRATCH, OF_MODELS)
@@ -104,7 +104,8 @@ class _Assessor:
                     for kind, groups in self._task.groups.items()},
             flags=flags,
             ahead={name: difference(self._headline, scored, [other] * len(runs), are_paired=True).interval
-                   for name, other in self._baselines.items() if self._headline in other.drawn},
+                   for name, other in self._baselines.items()
+                   if self._headline in other.drawn.keys() & scored[0].drawn.keys()},
             seeds=seeds,
             breakdown=self._task.breakdown([self._kept[run.name] for run in runs]),
         )  # fmt: skip
@@ -127,7 +128,7 @@ class _Assessor:
     def _group(self, which: np.ndarray, runs: Sequence[MethodRun]) -> GroupDetails:
         """The headline figures of some of the examples, (N,), bool."""
         parts = {run.name: self._kept[run.name].part(which) for run in runs}
-        scored = [*self._score(self._headline_scoring, parts).values()]
+        scored = _of_all([*self._score(self._headline_scoring, parts).values()])
         found = intervals(scored)
         names = [name for name in self._headlines if name in found]
         return GroupDetails(
@@ -137,7 +138,7 @@ class _Assessor:
         )
 
     def _seeds(self, method: str) -> list[Scored]:
-        return [self._scored[run.name] for run in self._methods[method]]
+        return _of_all([self._scored[run.name] for run in self._methods[method]])
 
     def _not_above(self, model: Sequence[Scored], other: Sequence[Scored], name: str, note: str = "") -> Flags:
         """A flag unless the first headline is better than another model's; `note` is for a method with one seed.
@@ -145,12 +146,20 @@ class _Assessor:
         A flag is a warning: we would rather miss a weak model than flag one that has learned.
         """
         figure = self._headline
-        if figure not in other[0].drawn or (better := self._scoring.legend[figure].better) == "neither":
+        if any(figure not in side[0].drawn for side in (model, other)):
+            return {}
+        if (better := self._scoring.legend[figure].better) == "neither":
             return {}
         found = difference(figure, model, other, are_alike=True)
         value, below = (float(np.mean([seed.figures[figure] for seed in side])) for side in (model, other))
         note = note if found.is_of_models else ""
         return flag_unless_better(figure, name, value, below, found.interval, better, note)
+
+
+def _of_all(seeds: Sequence[Scored]) -> list[Scored]:
+    """The same with only those resampled figures that every seed has, as a mean over some of them would be biased."""
+    shared = set.intersection(*(set(seed.drawn) for seed in seeds))
+    return [replace(seed, drawn={name: seed.drawn[name] for name in seed.drawn if name in shared}) for seed in seeds]
 
 
 def _deviations(seeds: pd.DataFrame) -> dict[str, float]:

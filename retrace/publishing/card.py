@@ -323,7 +323,7 @@ def headline_figures(model: Trained) -> dict[str, float]:
     """The figures that the model is judged by."""
     if model.scored:
         task, _, trial = model.scored[0]
-        return {name: trial.figures[name] for name in task.headlines}
+        return {name: trial.figures[name] for name in task.headlines if name in trial.figures}
     assert model.perplexity is not None, "a model without scores is a language model"
     return {
         f"{name}_perplexity": figures.perplexity_per_token

@@ -11,13 +11,17 @@ from retrace.datasets.examples import Example
 from retrace.datasets.squad import Answer, Question
 from retrace.evaluation.assessment import AnyTask, MethodRun, assess
 from retrace.evaluation.classification import ClassificationTask
+from retrace.evaluation.metrics import accuracy
 from retrace.evaluation.metrics.calibration import reliability
 from retrace.evaluation.metrics.squad_v2 import threshold_curve
 from retrace.evaluation.outcomes import Answered, Classified, Scoring
 from retrace.evaluation.question_answering import QuestionAnsweringTask
-from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, MethodDetails, TaskDetails
+from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, Details, MethodDetails, TaskDetails
 from retrace.evaluation.settings import MetricSettings
 from retrace.results.predictions import PredictedEpoch
+from retrace.statistics.intervals import Resampled, mean_of
+from retrace.statistics.scales import Figure
+from stages.evaluate import print_headlines
 from tests.campaigns.cases import memory, reset_memory
 
 CHOSEN: Any = {"classification": ("accuracy", "f1"), "question_answering": ("squad_v2",)}
@@ -325,6 +329,31 @@ def test_a_score_that_the_data_does_not_allow_is_absent() -> None:
     task = ClassificationTask(CLASSES, TRAIN, [example for example in DEV if example.label])
     found = _assess_one(task, pd.DataFrame({"logit_0": 0.0, "logit_1": np.arange(30.0)}), "roc_auc")
     assert (found.headlines, [*found.methods["full"].figures]) == ([], ["validation_loss"])
+
+
+@pytest.mark.parametrize("metrics", [("accuracy", "f1"), ("accuracy",)])
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_figure_that_one_seed_lacks_has_no_mean_over_the_others(
+    monkeypatch: pytest.MonkeyPatch, metrics: Sequence[str], order: int
+) -> None:
+    """A metric that is absent where a model calls no text good, as from one of two seeds."""
+
+    def resampled(outcome: Classified) -> Resampled:
+        good = outcome.predicted == 1
+        return mean_of({"own": outcome.labels}, good) if good.any() else lambda _: {}
+
+    monkeypatch.setattr(accuracy, "FIGURES", {"own": Figure("fraction", "higher")})
+    monkeypatch.setattr(accuracy, "resampled", resampled)
+    monkeypatch.delattr(accuracy, "shares")
+    seeds = [_run(_logits(said), seed=seed) for seed, said in enumerate((LABELS, [0] * 60))][::order]
+    sound = [_run(_logits(LABELS), method="scratch", seed=seed) for seed in (0, 1)]
+    found = _assess(*seeds, *sound, metrics=metrics)
+    full, scratch = found.methods.values()
+    assert ("own" in full.figures, "own" in full.intervals, scratch.figures["own"]) == (False, False, 1.0)
+    assert [full.seeds[seed].figures.get("own") for seed in "01"] == [1.0, None]
+    assert "own" not in {pair.figure for pair in found.comparisons}
+    assert found.headlines == (["f1_macro"] if "f1" in metrics else ["own"])
+    print_headlines(Details(tasks={"sst2": found}))
 
 
 def test_the_report_says_how_a_row_is_given_away() -> None:
