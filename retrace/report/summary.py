@@ -186,7 +186,8 @@ def reading(tasks: Sequence[TaskResults]) -> str:
     """What intervals and marks mean; `tasks` are those with scores."""
     covers = next(iter(tasks[0].details.methods.values())).intervals_of
     best = "Bold: the best method, and those not significantly different from it (≈, paired by example)."
-    time = "Time: of fine-tuning alone, summed over the tasks that a method was run on."
+    each = ", the mean over seeds" if most_seeds(tasks) > 1 else ""
+    time = f"Time: of fine-tuning alone{each}, summed over the tasks that a method was run on."
     return f"95% interval over {covers}. {best} {time}"
 
 
