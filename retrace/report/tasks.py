@@ -181,7 +181,7 @@ def _short(names: Sequence[str]) -> dict[str, str]:
 def calibration(task: TaskResults, found: Mapping[str, ClassBreakdown]) -> Panels:
     """Reliability diagrams: accuracy by confidence."""
     low = min([0.5, *(sure for breakdown in found.values() for sure in breakdown.reliability.get("confidence", ()))])
-    axes = Axes((100 * low, 100), (0, 100))
+    axes, digits = Axes((100 * low, 100), (0, 100)), 1 if most_seeds([task]) > 1 else 0
 
     def draw(method: str) -> Drawn:
         columns = (found[method].reliability.get(name, ()) for name in ("confidence", "accuracy", "examples"))
@@ -189,7 +189,8 @@ def calibration(task: TaskResults, found: Mapping[str, ClassBreakdown]) -> Panel
         total = sum(count for *_, count in bins) or 1
         dots = [
             svg.dot(axes, 100 * sure, 100 * right, "pale", round(2 + 7 * (count / total) ** 0.5, 1),
-                    f"confidence {100 * sure:.0f}%, accuracy {100 * right:.0f}%\n{count:,.0f} {task.noun}")
+                    f"confidence {100 * sure:.0f}%, accuracy {100 * right:.0f}%\n"
+                    f"{figure_text(count, digits)} {task.noun}")
             for sure, right, count in bins
         ]  # fmt: skip
         frame = svg.grid(axes, [(v, f"{v:.0f}") for v in axes.x], [(v, f"{v}") for v in (0, 50, 100)])

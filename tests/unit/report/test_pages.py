@@ -921,6 +921,13 @@ def test_the_area_of_a_dot_of_a_calibration_is_a_share_of_examples_on_an_axis_fr
         assert dots == [(places[0], "8.1"), (places[1], "5.5")], "2 + 7 √0.75 and 2 + 7 √0.25 px"
 
 
+def test_a_bin_of_confidence_that_one_of_three_seeds_has_is_not_of_no_examples() -> None:
+    bins = {"confidence": [0.6, 0.9], "accuracy": [1.0, 0.5], "examples": [1 / 3, 59 / 3]}
+    found = ClassBreakdown(confusion=[[9, 1], [2, 8]], classes={name: {} for name in "ab"}, reliability=bins)
+    drawn = str(svg.joined(calibration(_compared({"full": 0.9}, seeds=3), {"full": found}).panels[0].drawn))
+    assert re.findall(r"%\n(.*?)\"", drawn) == ["0.3 reviews", "19.7 reviews"]
+
+
 def test_confidence_is_not_taken_for_accuracy() -> None:
     drawn, said = _drawn("Calibration")
     assert "confidence 90%, accuracy 50%" in drawn
