@@ -97,11 +97,12 @@ class QuestionAnsweringTask(ScoredTask):
 
     @cached_property
     def baselines(self) -> dict[str, Answered]:
-        """Never answering, and word overlap."""
-        nothing = answered(self._questions, {question.id: "" for question in self._questions})
+        """Never answering, which is to abstain as a model does, and word overlap."""
+        empty = answered(self._questions, {question.id: "" for question in self._questions})
+        nothing = replace(empty, abstained=np.ones(len(empty), dtype=bool))
         spans = [overlap_span(question) for question in self._questions]
         texts = tuple(question.context[slice(*span)] for question, span in zip(self._questions, spans, strict=True))
-        overlap = replace(nothing, answers=texts, starts=tuple(start for start, _ in spans))
+        overlap = replace(empty, answers=texts, starts=tuple(start for start, _ in spans))
         return {"no_answer": nothing, "word_overlap": overlap}
 
     def breakdown(self, outcomes: Sequence[Answered]) -> AnswerBreakdown:

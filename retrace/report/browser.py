@@ -97,7 +97,7 @@ def _classified(
 def _answered(task: TaskResults, questions: Sequence[Question], kept: Kept, baselines: Given) -> Predictions:
     golds, opinions = [tuple(dict.fromkeys(answer.text for answer in question.answers)) for question in questions], {}
 
-    def f1(answers: Sequence[str], abstained: Collection[str] = ()) -> list[float]:
+    def f1(answers: Sequence[str], abstained: Collection[str]) -> list[float]:
         """As in the scores, abstaining is wrong if there is an answer, even one without words once it is normalised."""
         return [
             float(not right) if question.id in abstained else compare(right, answer)[1]
@@ -112,7 +112,8 @@ def _answered(task: TaskResults, questions: Sequence[Question], kept: Kept, base
         opinions[method] = Opinion(said[0], list(map(f1, said, abstained)), sure, starts)
     for baseline, given in baselines.items():
         answers = [answer["text"] for answer in given]
-        opinions[baseline] = Opinion(answers, [f1(answers)], starts=[answer["start"] for answer in given])
+        nothing = {question.id for question, answer in zip(questions, answers, strict=True) if not answer}
+        opinions[baseline] = Opinion(answers, [f1(answers, nothing)], starts=[answer["start"] for answer in given])
     texts, passages = ([getattr(question, key) for question in questions] for key in ("text", "context"))
     spans = [[(answer.start, len(answer.text)) for answer in question.answers] for question in questions]
     return Predictions(task, texts, golds, opinions, passages=passages, spans=spans)

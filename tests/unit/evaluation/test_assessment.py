@@ -218,6 +218,19 @@ def test_answers_that_learned_nothing_are_flagged_as_in_reports() -> None:
     assert "not_above_no_answer" in paired.seeds["1"].flags
 
 
+def test_a_model_that_never_answers_scores_what_never_answering_does() -> None:
+    """Also where the only right answer, "the", is empty after normalising: to abstain is wrong there."""
+    passage = "Ada Lund founded the mill"
+    golds = [(Answer("the", 17),)] * 10 + [(Answer("Ada", 0),)] * 20 + [()] * 10
+    questions = [Question(str(number), "T", passage, "?", right) for number, right in enumerate(golds)]
+    rows = _answers((question.id, "mill", 0.0, 1.0) for question in questions)
+    found = _assess_one(QuestionAnsweringTask([], questions), rows, "squad_v2")
+    full, nothing = found.methods["full"], found.baselines["no_answer"]
+    assert nothing.figures == {name: full.figures[name] for name in nothing.figures}
+    assert (nothing.figures["f1"], nothing.figures["HasAns_f1"]) == (25.0, 0.0)
+    assert full.ahead["no_answer"]["high"] > 0, "it is not worse than itself"
+
+
 def test_headlines_are_means_over_seeds_and_flags_are_counted_over_them() -> None:
     wrong = {("full", 1): 6, ("full", 2): 30, ("scratch", 1): 30, ("scratch", 2): 30}
     found = _assess(*(_trial(method, seed, (30, of, 0)) for (method, seed), of in wrong.items())).metrics
