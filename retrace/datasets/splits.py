@@ -55,7 +55,8 @@ def words_of(text: str) -> Words:
 def keys_of(rows: Iterable[tuple[str, str | None]]) -> list[Key]:
     """The words of rows of one or two texts; a text that occurs several times is cut into words once."""
     found = list(rows)
-    words = {text: words_of(text) for row in found for text in row if text is not None}
+    texts = dict.fromkeys(text for row in found for text in row if text is not None)
+    words = {text: words_of(text) for text in texts}
     return [(words[first], None if second is None else words[second]) for first, second in found]
 
 

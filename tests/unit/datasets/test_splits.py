@@ -6,6 +6,7 @@ import pytest
 from retrace.core.errors import InputError
 from retrace.core.files import write_json
 from retrace.core.paths import questions_path
+from retrace.datasets import splits
 from retrace.datasets.examples import Example
 from retrace.datasets.settings import SplitBy, SplitSettings
 from retrace.datasets.splits import (
@@ -42,6 +43,14 @@ def _random_texts(generator: random.Random) -> list[Words]:
 def test_case_accents_and_spaces_make_no_other_text(text: str) -> None:
     assert words_of(text) == ("a", "great", "film", ",", "cafe", ".")
     assert known_rows(keys_of([(text, None)]), keys_of([("a great film , cafe .", None)])).all()
+
+
+def test_a_passage_of_many_questions_is_cut_into_words_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    cut: list[str] = []
+    monkeypatch.setattr(splits, "words_of", lambda text: cut.append(text) or words_of(text))
+    keys = keys_of([("A passage .", "Who ?"), ("A passage .", "Why ?"), ("Another", None)])
+    assert keys == [(("a", "passage", "."), ("who", "?")), (("a", "passage", "."), ("why", "?")), (("another",), None)]
+    assert cut == ["A passage .", "Who ?", "Why ?", "Another"]
 
 
 def test_signs_of_a_text_without_spaces_are_words() -> None:
