@@ -14,7 +14,7 @@ from torch import nn
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
-from retrace.core.settings import Section, build
+from retrace.core.settings import Section, Seed, build
 from retrace.datasets.examples import read_classes
 from retrace.finetuning.method import FILE, Method, load_trained, read_method
 from retrace.finetuning.settings import load_method
@@ -46,12 +46,14 @@ class Tuning:
     head: Head
     classes: tuple[str, ...] = ()  # of a classifier, by number
     question_match: bool = False
+    seed: int = 0  # of the run; from it a method may draw weights that it does not train, and so does not save
 
     def description(self, base: Pin | None) -> dict[str, Any]:
         """The json that `read_description` reads; `base` is the pretrained model if it is published elsewhere."""
         return {
             "method": self.method.file, "settings": self.method.settings.model_dump(), "head": self.head,
-            "classes": self.classes, "question_match": self.question_match, "base": str(base) if base else None,
+            "classes": self.classes, "question_match": self.question_match, "seed": self.seed,
+            "base": str(base) if base else None,
         }  # fmt: skip
 
 
@@ -63,6 +65,7 @@ class Description(Section):
     head: Head
     classes: tuple[str, ...]
     question_match: bool
+    seed: Seed = 0
     base: str | None = None  # the pretrained model on the hub; None: in the folder `BASE`
 
 
@@ -75,7 +78,7 @@ def read_description(path: Path) -> tuple[Tuning, str | None]:
     module = load_method(found.method, "method", path)
     settings = build(module.Settings, {"settings": found.settings}, "settings", path)
     method = Method(module, settings, f"{path}: settings")
-    return Tuning(method, found.head, found.classes, found.question_match), found.base
+    return Tuning(method, found.head, found.classes, found.question_match, found.seed), found.base
 
 
 def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
@@ -85,9 +88,9 @@ def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
     method = replace(method, settings=method.settings.model_copy(update={"method": None, "checkpoint": None}))
     grid = Grid.read(params)
     if grid.kind_of(cell.task) == "classification":
-        return Tuning(method, "classifier", read_classes(grid.data_of(cell.task)))
+        return Tuning(method, "classifier", read_classes(grid.data_of(cell.task)), seed=cell.seed)
     reading = build(AnswerSettings, params, cell.task)
-    return Tuning(method, ANSWERING[reading.answers].head, question_match=reading.question_match)
+    return Tuning(method, ANSWERING[reading.answers].head, question_match=reading.question_match, seed=cell.seed)
 
 
 def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:
@@ -98,7 +101,7 @@ def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:
     """
     is_part = (folder / FILE).is_file()
     if is_part:
-        body = tuning.method.start(tuning.head, pretrained, 0, "sdpa", tuning.classes)
+        body = tuning.method.start(tuning.head, pretrained, tuning.seed, "sdpa", tuning.classes)
     else:
         body = read_model(tuning.head, folder, 0, "sdpa", needs_head=True)
     # Wrapped as in training, since the parameters of a saved part are named as in the wrapped model.

@@ -62,7 +62,7 @@ class Predictor:
             require_weights(folder)
         base = read_method(params, method, task).base
         require_weights(base)  # its tokenizer is read, and its weights where only a part was trained
-        tuning = read_tuning(cells[0], params)  # of all seeds
+        tunings = [read_tuning(cell, params) for cell in cells]
         if isinstance(settings, AnswerSettings):
             self.task = ANSWERING[settings.answers].read(grid.data_of(task), base, settings)
         else:
@@ -72,7 +72,7 @@ class Predictor:
             print(f"note: {key} is not what {cell.title} was trained with; run dvc repro", file=sys.stderr)
         self._device = open_device(0, build(Precision, params, "precision"), lease=False)
         self._models: list[nn.Module] = []
-        for folder in folders:
+        for tuning, folder in zip(tunings, folders, strict=True):
             model = read_tuned(tuning, folder, base)
             whole: Any = model if tuning.question_match else self.task.wrap(model)
             getattr(whole, "body", whole).set_attn_implementation(self._device.attention)

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from retrace.core.files import SUMS, read_json, write_json
 from retrace.finetuning.method import Method, has_frozen, save_trained
 from retrace.finetuning.settings import load_method
 from retrace.hub.pins import Pin
+from retrace.methods import frozen
 from retrace.models.heads import Head
 from retrace.publishing import load
 from retrace.publishing.bundle import SHARES, Address, LoadingCode, write_pretrained, write_shares, write_tuned
@@ -119,6 +121,24 @@ def test_the_pretrained_model_is_published_as_it_is(tmp_path: Path, family: str)
     published = write_pretrained(pretrained, Address(str(folder)), folder)
     tuned = read_tuned(_tuning("full", "language_model"), pretrained, pretrained)
     torch.testing.assert_close(_answer(_loaded(published)), _answer(tuned))
+
+
+@pytest.mark.parametrize("head", ["classifier", "spans"])
+def test_weights_that_a_method_draws_and_freezes_are_drawn_again_from_the_runs_seed(tmp_path: Path, head: Head) -> None:
+    """As only trained weights are saved: those of a random body, for example, or of the projections of VeRA."""
+    pretrained, folder = tiny_pretrained(tmp_path / "pretrained"), tmp_path / "published"
+    method = ModuleType("drawn")
+    vars(method).update(Settings=frozen.Settings, tune=frozen.tune, FROM_RANDOM=True)
+    tuning = Tuning(Method(method, frozen.Settings(), ""), head, seed=7)
+    body = tuning.method.start(head, pretrained, tuning.seed, "lean").eval()
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    save_trained(gather_weights(SpanModel(body) if head == "spans" else body, only_trained=True), saved)
+    copy_tokenizer(pretrained, saved)
+    torch.testing.assert_close(_answer(read_tuned(tuning, saved, pretrained)), _answer(body))
+    folder.mkdir()
+    published = write_tuned(tuning, saved, pretrained, Address(str(folder)), folder)
+    torch.testing.assert_close(_answer(_loaded(published)), _answer(body))
 
 
 def test_a_published_causal_model_goes_on_with_the_text_itself(tmp_path: Path) -> None:

@@ -394,6 +394,7 @@ def test_the_epochs_are_those_of_the_method(params) -> None:
 def test_a_tuning_has_the_settings_of_params_yaml(params) -> None:
     params["squad"]["question_match"] = True
     assert read_tuning(FULL, params).classes == ("negative", "positive")
+    assert read_tuning(Cell("sst2", "full", 2), params).seed == 2
     spans = read_tuning(SQUAD, params)
     assert (spans.head, spans.question_match, spans.classes) == ("spans", True, ())
     params["squad"] |= {"question_match": False, "answers": "generative"}

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from scipy.special import softmax
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
 from retrace.cli.predict import _rows
 from retrace.core.errors import InputError
 from retrace.core.paths import PRETRAINED
 from retrace.datasets.squad import read_questions
-from retrace.evaluation.outcomes import decided_answers
+from retrace.evaluation.outcomes import decided_answers, logits_of
 from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.serving.predictor import _MASKS, Predictor, WordModel, _answer
 from retrace.tasks.question_answering.windows import Span
@@ -93,6 +94,26 @@ def test_an_ensemble_averages_the_probabilities_of_all_seeds(here: Path, monkeyp
     done = retrace("predict", "sst2", "the ale was charming")
     assert (done.code, done.out) == (2, "")
     assert "models/pretrained: no such folder; run dvc repro" in done.err
+
+
+def test_an_ensemble_of_bodies_that_a_method_draws_and_freezes(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only their heads are saved, so each body is drawn again, from the seed of its run."""
+    project = copy_settings(here)
+    settings = {**project.params()["sst2"], "epochs": 1, "max_length": 32}
+    changes = {"finetune.seeds": [1, 2], "finetune.methods": ["frozen"], "precision": "fp32", "sst2": settings}
+    project.set_all(changes)
+    tiny_pretrained(Path("models/pretrained"))
+    texts = ["the ale was stale", "the songs were charming"]
+    tiny_sentences(Path("data"), [f"{text}\t{label}" for label, text in enumerate(texts)])
+    monkeypatch.setattr("retrace.methods.frozen.FROM_RANDOM", True, raising=False)
+    recorded = []
+    for seed in "12":
+        monkeypatch.setattr(sys, "argv", ["finetune_sst2", "--method", "frozen", "--seed", seed])
+        finetune_sst2.main()
+        rows = kept_epoch(read_epochs(Path("predictions/sst2/frozen", seed), "classification")).rows
+        recorded.append(softmax(logits_of(rows), axis=1))
+    found = Predictor("sst2", "frozen", [1, 2], project.params()).probabilities([{"text": text} for text in texts])
+    assert found == pytest.approx(sum(recorded) / 2, abs=1e-5)
 
 
 def test_an_ensemble_of_readers_averages_the_scores_of_tokens(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
