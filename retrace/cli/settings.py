@@ -19,7 +19,16 @@ from retrace.core.errors import InputError
 from retrace.core.files import write_text
 from retrace.core.paths import require_checkout
 from retrace.core.schema import allowed_values, schema_of, shown, within
-from retrace.core.settings import DATA_PARAMS, PARAMS, build, file_of, plugin_names, read_yaml, require_one_of
+from retrace.core.settings import (
+    DATA_PARAMS,
+    PARAMS,
+    build,
+    file_of,
+    plugin_names,
+    read_yaml,
+    require_one_of,
+    with_data,
+)
 from retrace.finetuning.settings import METHODS, PER_TASK, MethodSettings, load_method
 from retrace.report.runs import flat
 
@@ -50,6 +59,8 @@ WHOLE = (
     "methods", "files", "checkpoints", "classification", "question_answering",
     "hub.classification", "hub.text", "hub.sst2", "hub.squad",
 )  # fmt: skip
+# What names tasks, by listing or defining them.
+NAMING = ("finetune.tasks", "finetune.questions", "classification", "question_answering", "hub.classification")
 
 
 def settings() -> None:
@@ -165,7 +176,7 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path(), hours: s
 def _merge_presets(files: Mapping[Path, Any], yaml: YAML, found: Sequence[Path], hours: str | None) -> None:
     """Merge presets in order, then the last one's values for this many hours; raises InputError if it has none."""
     budgets: object = {}
-    listed = _listed_tasks(files[PARAMS])
+    before = _named_tasks(files)
     for path in found:
         values = yaml.load(path)
         budgets = values.pop(HOURS, None) or {}
@@ -177,15 +188,19 @@ def _merge_presets(files: Mapping[Path, Any], yaml: YAML, found: Sequence[Path],
             raise InputError(f"{found[-1]}: this preset has no section {HOURS}, so it cannot be written with --{HOURS}")
         require_one_of(named, hours, HOURS, found[-1])
         _merge(files[PARAMS], named[hours])
-    for gone in listed - _listed_tasks(files[PARAMS]) - set(TASKS.values()):
+    for gone in before - _named_tasks(files) - set(TASKS.values()):
         files[PARAMS].pop(gone, None)
 
 
-def _listed_tasks(params: Mapping[str, Any]) -> set[str]:
-    """The tasks of the matrix; those other than sst2 and squad have a section only while they are listed."""
-    matrix = params.get("finetune")
-    lists = [matrix.get(name) for name in ("tasks", "questions")] if isinstance(matrix, Mapping) else []
-    return {str(name) for listed in lists if isinstance(listed, list) for name in listed}
+def _named_tasks(files: Mapping[Path, Any]) -> set[str]:
+    """The tasks that are listed or defined; besides sst2 and squad, only these have a section of params.yaml."""
+    settings, found = with_data(files[PARAMS], files[DATA_PARAMS]), set[str]()
+    for key in NAMING:
+        place: Any = settings
+        for step in key.split("."):
+            place = place.get(step) if isinstance(place, Mapping) else None
+        found.update(map(str, place if isinstance(place, list | Mapping) else ()))
+    return found
 
 
 def _find(name: str | Path, folder: Path) -> Path:

@@ -171,6 +171,19 @@ def test_a_study_means_the_same_whatever_was_there(folder: Path, study: Path) ->
     assert [params, data] == [alone[0] | optimizers, alone[1]]
 
 
+@pytest.mark.parametrize("key", ["classification", "hub.classification"])
+def test_a_task_that_is_not_listed_keeps_its_section_as_long_as_it_is_defined(folder: Path, key: str) -> None:
+    """A study takes the definition away, and was refused for the section, which is then an unknown key."""
+    own = {"folder": "data/own/a", "train": "t.csv", "dev": "d.csv"}
+    of_hub = {"repository": f"org/name@{'0' * 40}", "dev": "test"}
+    section = read_yaml(folder / "params.yaml")["sst2"]
+    Project(folder).set_all({key: {"own": own if key == "classification" else of_hub}, "own": section})
+    write_presets(["real"])
+    assert read_yaml(folder / "params.yaml")["own"] == section
+    write_presets([STUDIES[0]])
+    assert "own" not in read_yaml(folder / "params.yaml")
+
+
 def test_what_a_preset_holds_as_a_whole_is_replaced(folder: Path) -> None:
     (folder / "own.yaml").write_text(
         "methods: {full: {lr_factor: 2}, lora: {rank: 4}}\nfinetune: {methods: [full], squad_methods: [lora]}\n"
