@@ -252,7 +252,7 @@ class Trained:
         if self.is_random:
             return {}
         found = checkpoint_facts(self.base)
-        return found if found["from"] and not found.get("random") else {}
+        return found if found["from"] and "random" not in found else {}  # the seed, which may be 0
 
     @property
     def task_settings(self) -> FineTuneSettings | None:

@@ -195,7 +195,7 @@ def _started(facts: Mapping[str, Any]) -> str:
     if facts["from"] is None:
         return "Training started from random weights."
     licence = facts.get("license_name") or facts.get("license")
-    what = "random weights of the sizes" if facts.get("random") else "the weights"
+    what = "random weights of the sizes" if "random" in facts else "the weights"  # the seed, which may be 0
     return f"Training started from {what} of {facts['from']}" + (f" (licence: {_shown(licence)})." if licence else ".")
 
 

@@ -481,7 +481,8 @@ def test_the_running_text_is_scored_on_its_validation_part_whatever_the_task_has
 
 def test_a_checkpoint_whose_weights_were_drawn_anew_is_not_what_training_started_from(params) -> None:
     facts = {"from": f"org/a@{COMMIT}", "repository": "org/a", "license": "mit"}
-    for found, started in ((facts, facts), (facts | {"random": True}, {}), ({"from": None}, {})):
+    random = ((facts | {"random": seed}, {}) for seed in (0, 1))
+    for found, started in ((facts, facts), *random, ({"from": None}, {})):
         write_json(Path("models/pretrained/source.json"), found)
         assert Trained(FULL, params).started == started
 

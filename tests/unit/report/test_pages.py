@@ -495,6 +495,7 @@ def test_the_model_fold_says_what_training_started_from() -> None:
         ({"from": "folder@0123", "commit": None}, "Training started from the weights of folder@0123."),
         ({"from": "a/b@0", "license": "other", "license_name": "llama3"}, "the weights of a/b@0 (licence: llama3)."),
         ({"from": "a/b@0", "random": True}, "Training started from random weights of the sizes of a/b@0."),
+        ({"from": "a/b@0", "random": 0}, "Training started from random weights of the sizes of a/b@0."),
     ):
         assert said in as_markdown("T", [Section("S", models_folds({"": (facts, {"a": 1})}, {}))])
 
