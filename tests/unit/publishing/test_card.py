@@ -479,6 +479,13 @@ def test_the_running_text_is_scored_on_its_validation_part_whatever_the_task_has
     assert ([origin.split for origin in found.origins], found.evaluated.split) == (["validation", "test"], "test")
 
 
+def test_a_method_of_ones_own_that_starts_at_random_is_of_no_pretraining(params, monkeypatch) -> None:
+    """Such as a copy of scratch.py under another name, as `retrace check` asks for where an entry has one."""
+    assert (Trained(FULL, params).data, Trained(FULL, params).is_random) == (["text", "sst2"], False)
+    monkeypatch.setattr("retrace.methods.full.FROM_RANDOM", True, raising=False)
+    assert (Trained(FULL, params).data, Trained(FULL, params).is_random) == (["sst2"], True)
+
+
 def test_a_checkpoint_whose_weights_were_drawn_anew_is_not_what_training_started_from(params) -> None:
     facts = {"from": f"org/a@{COMMIT}", "repository": "org/a", "license": "mit"}
     random = ((facts | {"random": seed}, {}) for seed in (0, 1))
