@@ -23,7 +23,7 @@ from retrace.core.errors import DivergedError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import guarded
 from retrace.finetuning.features import Parts, computed_once
-from retrace.finetuning.method import has_frozen, read_method, round_frozen, save_trained
+from retrace.finetuning.method import has_added, has_frozen, read_method, round_frozen, save_trained
 from retrace.finetuning.rdrop import rdrop_loss
 from retrace.finetuning.settings import INPUT_LENGTHS, FineTuneParams, FineTuneSettings, MethodSettings
 from retrace.finetuning.task import Example, Row, Task, Tensors, moved, predict
@@ -216,7 +216,7 @@ def run_cell(
         model = to_device(task.wrap(started), device)
         checkpointer = Checkpointer(name, digest(), device)
         tuned = fine_tune(task, model, settings, cell.seed, device, cell.title, checkpointer)
-        is_part = has_frozen(model)
+        is_part = has_frozen(model) or has_added(started)
         weights = gather_weights(model, only_trained=is_part)
         if device.is_main:
             with atomic_folder(grid.WEIGHTS / cell.path, summed=True) as made:

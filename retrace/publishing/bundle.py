@@ -10,7 +10,6 @@ from json import dumps as quoted  # its quotes are valid in Python too
 from pathlib import Path
 from typing import Any, Literal, cast
 
-import torch
 from tokenizers import Tokenizer, processors
 from torch import nn
 from transformers import PreTrainedModel
@@ -19,7 +18,7 @@ from retrace.core.errors import InputError
 from retrace.core.files import SUMS, read_object, write_json, write_text
 from retrace.core.paths import questions_path
 from retrace.datasets.squad import read_questions
-from retrace.finetuning.method import FILE
+from retrace.finetuning.method import FILE, has_added
 from retrace.hub.pins import Pin
 from retrace.models.heads import AUTO_CLASSES, Head, family_of, objective_of, read_config, read_model, takes_segments
 from retrace.publishing.load import BASE, DESCRIPTION, Tuning, read_tuned
@@ -106,9 +105,7 @@ def _library(tuning: Tuning, model: nn.Module) -> Library:
         return "retrace"
     if hasattr(tuning.method.tuning, "save_adapter"):
         return "peft"
-    with torch.device("meta"):
-        plain = type(model)(model.config)
-    return "transformers" if plain.state_dict().keys() == model.state_dict().keys() else "retrace"
+    return "retrace" if has_added(model) else "transformers"
 
 
 def _write_adapter(tuning: Tuning, model: PreTrainedModel, pretrained: Path, address: Address, folder: Path) -> Lines:

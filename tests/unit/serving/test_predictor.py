@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 import torch
 from scipy.special import softmax
-from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
+from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, PreTrainedModel
 
 from retrace.cli.predict import _rows
 from retrace.core.errors import InputError
 from retrace.core.paths import PRETRAINED
 from retrace.datasets.squad import read_questions
 from retrace.evaluation.outcomes import decided_answers, logits_of
+from retrace.methods import adapter
+from retrace.models.heads import Head
 from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.serving.predictor import _MASKS, Predictor, WordModel, _answer
 from retrace.tasks.question_answering.windows import Span
@@ -114,6 +116,28 @@ def test_an_ensemble_of_bodies_that_a_method_draws_and_freezes(here: Path, monke
         recorded.append(softmax(logits_of(rows), axis=1))
     found = Predictor("sst2", "frozen", [1, 2], project.params()).probabilities([{"text": text} for text in texts])
     assert found == pytest.approx(sum(recorded) / 2, abs=1e-5)
+
+
+def test_a_method_that_adds_modules_and_freezes_nothing_is_loaded_back(here: Path, monkeypatch) -> None:
+    """transformers would read the model without them; docs/architecture.md lets a method add modules."""
+    project = copy_settings(here)
+    settings = {**project.params()["sst2"], "lr": 0.01, "epochs": 1, "max_length": 32}
+    project.set_all({"precision": "fp32", "sst2": settings})
+    tiny_pretrained(Path("models/pretrained"))
+    texts = ["the ale was stale", "the songs were charming"]
+    tiny_sentences(Path("data"), [f"{text}\t{label}" for label, text in enumerate(texts)])
+
+    def tune(model: PreTrainedModel, head: Head, settings: adapter.Settings) -> None:
+        adapter.tune(model, head, settings)
+        model.requires_grad_()
+
+    monkeypatch.setattr("retrace.methods.full.tune", tune)
+    monkeypatch.setattr("retrace.methods.full.Settings", adapter.Settings)
+    monkeypatch.setattr(sys, "argv", ["finetune_sst2", "--method", "full", "--seed", "1"])
+    finetune_sst2.main()
+    rows = kept_epoch(read_epochs(Path("predictions/sst2/full/1"), "classification")).rows
+    found = Predictor("sst2", "full", [1], project.params()).probabilities([{"text": text} for text in texts])
+    assert found == pytest.approx(softmax(logits_of(rows), axis=1), abs=1e-5)
 
 
 def test_an_ensemble_of_readers_averages_the_scores_of_tokens(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
