@@ -17,6 +17,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions
 
 from retrace.compute.device import Device
+from retrace.finetuning.method import has_added
 from retrace.finetuning.task import Example, Task, Tensors, outputs
 from retrace.models.heads import in_body, text_vector
 from retrace.training.throughput import ProductOperations
@@ -58,13 +59,14 @@ def computed_once(
 ) -> Iterator[Prepared[Example]]:
     """The parts of the data with indices of features in place of ids, and a `Lookup` in place of the model's body.
 
-    Nothing is replaced if something in the body is trained, the head reads more than the last layer's output, the
-    features would take more than MOST bytes, or the weights are sharded. Every process computes a share of the features
-    and holds all of them.
+    Nothing is replaced if something in the body is trained, a method added weights, the head reads more than the last
+    layer's output, the features would take more than MOST bytes, or the weights are sharded. Every process computes a
+    share of the features and holds all of them.
     """
     body = cast(PreTrainedModel, model if isinstance(model, PreTrainedModel) else model.body)
     base = cast(nn.Module, body.base_model)
-    is_frozen = not any(weight.requires_grad for name, weight in body.named_parameters() if in_body(body, name))
+    trained = any(weight.requires_grad for name, weight in body.named_parameters() if in_body(body, name))
+    is_frozen = not (trained or has_added(body))  # what a method adds beside the body may change its output
     if is_frozen:
         base.register_forward_pre_hook(_without_dropout)
     vectors = sum(_vectors(task, example) for part in parts.values() for example in part)

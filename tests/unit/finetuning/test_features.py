@@ -102,6 +102,16 @@ def test_precomputed_features_give_the_same_results(tmp_path: Path, monkeypatch,
     assert found.speed.tokens == expected.speed.tokens
 
 
+def test_what_a_method_adds_beside_a_frozen_body_is_trained(tmp_path: Path) -> None:
+    """Such as a vector that is added to all embeddings, which has no gradient where features are computed once."""
+    task = _task("sst2", tmp_path)
+    model = cast(Any, _model(task, "modernbert"))
+    model.prompt = nn.Parameter(torch.zeros(model.config.hidden_size))
+    model.get_input_embeddings().register_forward_hook(lambda *call: call[2] + model.prompt)
+    _tuned(task, model)
+    assert model.prompt.any()
+
+
 @pytest.mark.parametrize("most", [0, features.MOST])
 def test_a_frozen_body_has_no_dropout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """Its outputs in training are those of evaluation, and the head's dropout is left."""
