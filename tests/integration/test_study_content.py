@@ -1,20 +1,13 @@
 """What the local hub serves for the studies' small runs, which test_studies.py runs."""
 
-import re
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
-from xml.etree import ElementTree
 
 import yaml
 
-from retrace.datasets.examples import SENTIMENTS
 from retrace.files.settings import ClassificationParams
 from retrace.files.tasks import read_files
-from retrace.sample.language import NEGATORS, PRAISE
-from tests.hub.content.small import PASSAGE, cut_down
-from tests.hub.content.stand_in import write_stand_in
 from tests.hub.content.studies import SCIBERT
 from tests.toy import ROOT
 
@@ -26,38 +19,6 @@ OWN = {
         "dev": "Restaurants_Test_Gold.xml", "label": "polarity", "drop": ["conflict"],
     },
 }  # fmt: skip
-
-
-def test_stand_ins_are_enough_for_every_study(tmp_path: Path) -> None:
-    """What a study's small run takes where the published data is not beside this checkout: see test_studies.py."""
-    write_stand_in(tmp_path)
-    small = cut_down(tmp_path)
-    assert [len(small.sentences[part]) for part in ("train", "dev")] == [600, 300]
-    assert all(question.answers for question in small.answerable["train"] + small.answerable["dev"])
-    assert [len(small.questions[part]) for part in ("train", "dev")] == [480, 200]
-    for part, least in (("train", 0.15), ("dev", 0.3)):
-        unanswerable = [question for question in small.questions[part] if not question.answers]
-        assert least < len(unanswerable) / len(small.questions[part]) < 0.34
-    asked = [question for kind in (small.answerable, small.questions) for part in kind.values() for question in part]
-    assert max(len(question.context.split()) for question in asked) <= PASSAGE
-    for part in ("train", "test"):
-        classes = Counter(row["label"] for row in small.news[part])
-        assert (len(classes), min(classes.values()) >= 10) == (4, True)
-
-
-def test_stand_ins_of_restaurants_judge_the_term_at_its_place_as_they_say(tmp_path: Path) -> None:
-    write_stand_in(tmp_path)
-    seen = Counter[str]()
-    for sentence in ElementTree.parse(tmp_path / "semeval14-restaurants/Restaurants_Train.xml").iter("sentence"):
-        (term,), text = sentence.iter("aspectTerm"), sentence.findtext("text", "")
-        polarity, start = term.get("polarity", ""), int(term.get("from", ""))
-        assert text[start : int(term.get("to", ""))] == term.get("term")
-        seen[polarity] += 1
-        if polarity in SENTIMENTS:
-            (said,) = re.findall(r"^\w+ (?:was|were) (.*?)(?: ,| and the|$)", text[start:])
-            is_negated = any(said.startswith(f"{negator} ") for negator in NEGATORS)
-            assert polarity == SENTIMENTS[(said.split()[-1] in PRAISE) != is_negated], text
-    assert seen.keys() == {*SENTIMENTS, "neutral", "conflict"}
 
 
 def test_a_hub_by_hand_has_what_a_study_pins_and_makes_its_files(tmp_path: Path, monkeypatch) -> None:

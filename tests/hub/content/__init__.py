@@ -4,7 +4,6 @@ datasets    WikiText-2, SST-2 and SQuAD, made from the sample corpus or from wha
 models      a model with random weights and a tokenizer of each family
 tokenizers  with the special tokens of the published ones
 small       the data of the studies' small runs
-stand_in    made up for it where the published data sets are not beside the checkout
 studies     all that a study's params.yaml pins, at the commits it says
 """
 

@@ -3,7 +3,7 @@
 import io
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import yaml
 from datasets import ClassLabel, Dataset, Features, List, Value
 
-from retrace.core.paths import UNKNOWN, questions_path
+from retrace.core.paths import questions_path
 from retrace.datasets.examples import Example, read_examples
 from retrace.datasets.source import Source
 from retrace.datasets.squad import Question, read_questions
-from retrace.datasets.text import text_path
+from retrace.datasets.text import PARTS, text_path
 from retrace.sample.corpus import SampleSettings, write_sample
 from tests.toy import SAMPLE
 
@@ -47,6 +47,7 @@ _TASKS: dict[str, tuple[tuple[str, ...], Any, tuple[str, ...]]] = {
     "stsb": (("sentence1", "sentence2"), Value("float32"), _SPLITS),
 }
 
+Lines = dict[str, list[str]]  # of running text, by part
 Splits = dict[str, Dataset]
 Files = dict[str, bytes]
 
@@ -62,43 +63,35 @@ def published_datasets() -> dict[str, Files]:
 
 def datasets_of(source: Source) -> dict[str, Files]:
     """The same for any data source."""
-    paths = {part: text_path(source.text, part) for part in ("train", "valid", "test")}
-    text = {part: io.StringIO(path.read_text(encoding="utf-8")).readlines() for part, path in paths.items()}
-    sentences = {part: read_examples(source.sst2, part) for part in ("train", "dev")}
-    questions = {part: read_questions(questions_path(source.squad, part)) for part in ("train", "dev")}
+    text, sentences, questions = read_source(source)
     return {WIKITEXT: wikitext(text), GLUE: glue(sentences), SQUAD: squad(SQUAD, questions)}
 
 
-def wikitext(parts: Mapping[str, Sequence[str]]) -> Files:
-    """WikiText-2 of the lines of `train`, `valid` and `test`; where a config's name has no raw, words are left out.
+def read_source(source: Source) -> tuple[Lines, dict[str, list[Example]], dict[str, list[Question]]]:
+    """Its lines of running text, sentences and questions, by part."""
+    paths = {part: text_path(source.text, part) for part in PARTS}
+    text = {part: io.StringIO(path.read_text(encoding="utf-8")).readlines() for part, path in paths.items()}
+    sentences = {part: read_examples(source.sst2, part) for part in ("train", "dev")}
+    questions = {part: read_questions(questions_path(source.squad, part)) for part in ("train", "dev")}
+    return text, sentences, questions
+
+
+def wikitext(parts: Lines) -> Files:
+    """WikiText-2 in both of its configs, which have the same lines here.
 
     WikiText-103 comes first and has more to train on, in two files, and the same validation and test articles.
     """
-    marked = any(UNKNOWN in line for line in parts["train"])
-    raw, other = (_without_marks, str) if marked else (str, _without_names)
     large = {**parts, "train": [" = Another = \n", " words that no smaller config has \n", *parts["train"]]}
-    configs = {
-        "wikitext-103-raw-v1": _wikitext(large, raw),
-        "wikitext-103-v1": _wikitext(large, other),
-        "wikitext-2-raw-v1": _wikitext(parts, raw),
-        "wikitext-2-v1": _wikitext(parts, other),
-    }
+    sizes = {"wikitext-103": _wikitext(large), "wikitext-2": _wikitext(parts)}
+    configs = {f"{name}-{kind}": splits for name, splits in sizes.items() for kind in ("raw-v1", "v1")}
     return repository(configs, HEADS[WIKITEXT])
 
 
-def _wikitext(parts: Mapping[str, Sequence[str]], change: Callable[[str], str]) -> Splits:
+def _wikitext(parts: Lines) -> Splits:
     """A row a line, with its end; a line without text is a row without anything."""
     splits = {"test": "test", "train": "train", "validation": "valid"}
-    lines = {split: [change(line) if line.strip() else "" for line in parts[part]] for split, part in splits.items()}
+    lines = {split: [line if line.strip() else "" for line in parts[part]] for split, part in splits.items()}
     return {split: Dataset.from_dict({"text": text}, Features(text=_STRING)) for split, text in lines.items()}
-
-
-def _without_marks(line: str) -> str:
-    return " ".join(word for word in line.split(" ") if word != UNKNOWN)
-
-
-def _without_names(line: str) -> str:
-    return " ".join(UNKNOWN if word[:1].isupper() else word for word in line.split(" "))
 
 
 def glue(parts: Mapping[str, Sequence[Example]]) -> Files:

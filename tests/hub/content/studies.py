@@ -33,15 +33,11 @@ Pinned = tuple[Kind, Pin, Callable[[], Files]]
 
 
 def add_study(hub: LocalHub, study: Path) -> list[str]:
-    """Put all that a study's folder pins on a hub, unless it is there; returns the pins."""
-    return add_pinned(hub, read_preset(study / "params.yaml"))
-
-
-def add_pinned(hub: LocalHub, params: Mapping[str, Any]) -> list[str]:
-    """The same of what settings pin.
+    """Put all that a study's folder pins on a hub, unless it is there; returns the pins.
 
     Raises ValueError if `hub` names a data set that there is nothing like.
     """
+    params = read_preset(study / "params.yaml")
     found: dict[tuple[Kind, Pin], Callable[[], Files]] = {}
     for kind, pin, files in (*_datasets(params), *_models(params)):
         found.setdefault((kind, pin), files)
@@ -55,7 +51,7 @@ def add_pinned(hub: LocalHub, params: Mapping[str, Any]) -> list[str]:
 def fill_folders(study: Path) -> list[Path]:
     """Write small versions of those of the user's files that a study names and that are not there; returns them.
 
-    Raises ValueError if one is not called as a file of ../shared/data.
+    Raises ValueError if there is nothing like one of them.
     """
     params, written = read_preset(study / "params.yaml"), []
     for task in params.get("classification") or {}:
@@ -101,8 +97,8 @@ def _models(params: Mapping[str, Any]) -> Iterator[Pinned]:
 
 @cache
 def _model(family: str, scientific: bool) -> Files:
-    """Random weights with a tokenizer of small data's words, or of science's."""
-    text = small_data().science if scientific else small_data().documents
+    """Random weights with a tokenizer of small data's words, in the layout of SciBERT or of the family."""
+    text = small_data().documents
     words = {word for document in text for word in document.lower().split()}
     tokenizer = getattr(tokenizers, family)(text, min(TOKENS, len(words)), SIZE.max_positions)
     return getattr(models, "scibert" if scientific else family)(tokenizer, SIZE)
