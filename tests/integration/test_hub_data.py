@@ -17,8 +17,9 @@ from retrace.datasets.squad import read_questions
 from tests.hub import READ_TOKEN, STRANGER_TOKEN, Cut, LocalHub, Silence, Status
 from tests.hub.content import add_datasets
 from tests.hub.content.datasets import GLUE, SQUAD, WIKITEXT
+from tests.hub.content.studies import add_study, read_preset
 from tests.hub.server import Fault
-from tests.toy import Project, holding
+from tests.toy import ROOT, Project, holding
 
 DATA = r"\.parquet"
 
@@ -71,6 +72,16 @@ def test_the_source_is_what_the_sample_is_and_is_fetched_once(user: Project, hub
     shutil.rmtree(tmp_path / "home/retrace")  # the rows; what was fetched is there still
     user.with_variables(HF_HUB_OFFLINE="1").stage("sources.hub")
     assert (_bytes(user.folder / "data"), len(hub.requests)) == (before, asked)
+
+
+def test_a_study_that_no_test_runs_pins_what_there_is(user: Project, hub: LocalHub) -> None:
+    """WikiText-103 and SQuAD 1.1; test_studies.py fetches what the others pin."""
+    study = ROOT / "studies/one-gpu"
+    add_study(hub, study)
+    user.set_all({"data": "hub", "hub": read_preset(study / "params.yaml")["hub"]})
+    user.stage("sources.hub")
+    configs = {Path(seen.path).parent.name for seen in hub.requests if ".parquet" in seen.path}
+    assert configs == {"wikitext-103-raw-v1", "sst2", "plain_text"}
 
 
 def test_a_task_has_the_data_sets_classes(user: Project) -> None:
