@@ -1,4 +1,4 @@
-"""Repositories of data sets as people lay them out, read as `datasets` reads them."""
+"""Repositories of data sets as people lay them out, read whole and as streams."""
 
 import gzip
 import json
@@ -96,19 +96,7 @@ def _read(asked: dict[str, str], stream: int | None) -> dict[str, Any]:
     return found
 
 
-def _read_otherwise(asked: dict[str, str]) -> list[dict[str, Any]]:
-    """The rows of the training split as `datasets` alone gives them, and as a stream."""
-    from datasets import load_dataset
-
-    plain = {}
-    for pin, config in asked.items():
-        name, commit = pin.split("@")
-        rows = load_dataset(name, None if config == "default" else config, revision=commit, split="train")
-        plain[pin] = rows.to_list()
-    return [plain, {pin: rows for pin, (rows, _) in _read(asked, 10).items()}]
-
-
-def test_layouts_are_read_as_datasets_reads_them(hub: LocalHub, tmp_path: Path) -> None:
+def test_layouts_are_read_whole_and_as_streams(hub: LocalHub, tmp_path: Path) -> None:
     pins = {}
     for number, (name, (_, files)) in enumerate(LAYOUTS.items()):
         pins[f"org/layout-{number}@{hub.add('dataset', f'org/layout-{number}', files)}"] = name
@@ -125,8 +113,8 @@ def test_layouts_are_read_as_datasets_reads_them(hub: LocalHub, tmp_path: Path) 
         assert files | {"README.md", "dataset_infos.json"} == wanted | {"README.md", "dataset_infos.json"}, name
     named = {name for pin, name in pins.items() if found[pin][1] == {"label": ["bad", "good"]}}
     assert named == {"settings of a config, and features", "what old repositories say"}
-    same = dict.fromkeys(pins, ROWS)
-    assert run_client(hub, tmp_path / "another-home", _read_otherwise, asked) == [same, same]
+    streamed = run_client(hub, tmp_path / "another-home", _read, asked, 10)
+    assert {pin: rows for pin, (rows, _) in streamed.items()} == dict.fromkeys(pins, ROWS)
 
     shutil.rmtree(home / "retrace")
     requests = len(hub.requests)
