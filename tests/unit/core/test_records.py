@@ -40,11 +40,13 @@ def test_a_study_is_of_the_commit_of_the_project_around_it(tmp_path: Path, monke
     assert find_origin().commit == git("rev-parse", "HEAD", folder=tmp_path)
 
 
-def test_a_missing_git_is_an_input_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_git_nothing_is_said_to_be_of_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(InputError, match=r"^git: No such file or directory$"):
         git("status")
     assert try_git("status") is None
+    found = find_origin()
+    assert (found.commit, found.clean) == (None, False)
 
 
 def test_git_names_files_whatever_their_bytes(tmp_path: Path) -> None:
@@ -69,9 +71,3 @@ def test_what_the_pipeline_writes_and_what_git_does_not_know_is_no_change(tmp_pa
     assert find_origin().clean
     write_text(tmp_path / "params.yaml", "new")
     assert not find_origin().clean
-
-
-def test_without_git_nothing_is_said_to_be_of_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    found = find_origin()
-    assert (found.commit, found.clean) == (None, False)
