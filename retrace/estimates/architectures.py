@@ -47,11 +47,6 @@ class NamedModel:
     published: tuple[PublishedCount, ...] = ()
 
 
-def architecture_names() -> list[str]:
-    """The names of the architectures, sorted."""
-    return sorted(_architectures())
-
-
 def find_architecture(name: str) -> NamedModel:
     """The architecture of that name.
 
@@ -73,10 +68,10 @@ def find_model(name: str) -> NamedModel:
 
     Raises InputError if there is none, or its family is not one of retrace/families.
     """
-    if name in architecture_names():
+    if name in (there := _architectures()):
         return find_architecture(name)
     if not Path(name).is_dir():
-        raise InputError(f"{name}: neither a folder nor one of the architectures {', '.join(architecture_names())}")
+        raise InputError(f"{name}: neither a folder nor one of the architectures {', '.join(sorted(there))}")
     config = read_config(Path(name))
     require_one_of(plugin_names(FAMILIES), config.model_type, "model_type", f"{name}/config.json")
     return NamedModel(name, config)
