@@ -214,12 +214,3 @@ def test_a_methods_formula_has_the_numbers_of_its_model() -> None:
     }
     full = read_method({}, "full")
     assert memory.formula_memory(full, DistilBertConfig(), needs) is None, "its inner size is called hidden_dim"
-
-
-def test_the_studys_formulas() -> None:
-    assert memory.example_memory()["adapter"].constant == 4 * 3_000_000_000 + 16 * 59_473_920
-    one = RobertaConfig(num_hidden_layers=1, hidden_size=1, intermediate_size=1, num_attention_heads=1)
-    assert memory.full_memory(1, one) == memory.Memory(16, 34 + 8, 9)
-    assert memory.full_memory(0, one).at(1, 1) == 34 + 9 + 8
-    assert memory.full_memory(0, one).at(2, 3) == 2 * 3 * (34 + 8) + 2 * 9 * 9
-    assert memory.adapter_memory(1, 1, one, 1).at(1, 1) == 4 + 16 + 2 * (4 + 8)
