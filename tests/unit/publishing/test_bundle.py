@@ -151,16 +151,6 @@ def test_a_published_causal_model_goes_on_with_the_text_itself(tmp_path: Path) -
     assert load_tokenizer(folder).encode(*texts).ids == own.encode(*texts).ids, "tuned here, it is still the same"
 
 
-@pytest.mark.parametrize("method", ["full", "lora", "adapter"])
-def test_a_published_model_that_writes_answers_goes_on_with_the_prompt(tmp_path: Path, method: str) -> None:
-    """In training no token ends a prompt."""
-    pretrained = tiny_pretrained(tmp_path / "pretrained", "llama")
-    published, _, _ = _publish(tmp_path, _tuning(method, "language_model"), pretrained)
-    own = load_tokenizer(pretrained)
-    ids = own.encode("the river of the", add_special_tokens=False).ids
-    assert _names(published)["tokenizer"]("the river of the")["input_ids"] == [Vocabulary.of(own).begin, *ids]
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_published_tokenizer_gives_a_pair_segments_if_the_model_takes_them(tmp_path: Path, family: str) -> None:
     """As in training; without segments, a model that was tuned with them gives other answers."""
