@@ -4,15 +4,12 @@ import random
 import shutil
 from pathlib import Path
 
-import pytest
-
 from retrace.core.files import atomic_folder
-from tests.campaigns import disks, edits, twice
+from tests.campaigns import disks, twice
 from tests.campaigns.damage import in_process
 from tests.campaigns.kills import Trial, Trials
 from tests.campaigns.rounds import CODE, EDITS, Kill, Round, set_state
 from tests.campaigns.soak import Soak
-from tests.campaigns.trials import without
 from tests.toy import ROOT, Project
 
 KILLS = (Trial("finetune-squad@squad-full-1", "all", 0.25), Trial("evaluate", "stage", 0.6))
@@ -64,10 +61,3 @@ def test_a_file_that_a_rerun_leaves_out_is_wrong(finished: Project, tmp_path: Pa
     whole = shutil.copytree(finished.folder, tmp_path / "whole", symlinks=True)
     (whole / "reports/figures/more.svg").write_text("x")
     assert disks.trial(whole, tmp_path / "disk", "report", 0.5, False).wrong == ["reports/figures/more.svg"]
-
-
-def test_a_stage_that_fails_before_its_edit_ends_the_campaign_of_edits(finished: Project, tmp_path: Path) -> None:
-    project = without(finished.folder, tmp_path / "trial", edits.STAGE)
-    project.set("tokenizer.vocab_size", "many")
-    with pytest.raises(AssertionError):
-        edits.trial(project, {}, "params.yaml", "after", 0.0)
