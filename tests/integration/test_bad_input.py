@@ -111,8 +111,6 @@ GONE = "'data/own/gone' is not a folder; put"
          "data/own/squad/train-v2.0.json: question q: the answer 'Ada' is not at character 2"),
         ("sources.files", HALVED, "sst2/train.tsv", b"sentence\tlabel\na\t1\n\nb\t0\nc\t3\n",
          "data/own/sst2/train.tsv:5: label '3' is not allowed; expected 0 or 1"),
-        ("sources.files", HALVED, "sst2/train.tsv", b"sentence\tlabel\na\t1\n",
-         "data/own/sst2/train.tsv: 1 rows are too few for a split at 0.5"),
         ("sources.files", {"files.sst2.folder": "data/own/gone"}, "", None,
          f"data/params.yaml: files.sst2: {GONE} train.tsv, dev.tsv into data/own/gone"),
         ("tokenize", {"tokenizer.vocab_size": "many"}, "", None,

@@ -120,7 +120,6 @@ def test_hostile_text_is_text(port: int) -> None:
     ("status", "said", "path", "body", "headers"),
     [
         (403, "Host: 'evil.example' is not allowed", "/", None, {"Host": "evil.example"}),
-        (403, "Host: 'evil.example:80' is not allowed", "/text", "text=a", {"Host": "evil.example:80"}),
         (403, "Origin: 'http://evil.example' is not", "/text", "text=a", {"Origin": "http://evil.example"}),
         (403, "Origin: 'null' is not allowed", "/text", "text=a", {"Origin": "null"}),
         (413, "Maximum request body size 524288 exceeded", "/text", "text=" + "a" * 600_000, {}),
@@ -138,7 +137,6 @@ def test_hostile_text_is_text(port: int) -> None:
             {"Content-Type": f"{FORM}; charset=unicode_escape"},
         ),
         (400, "the form cannot be read: unknown encoding", "/text", "text=a", {"Content-Type": f"{FORM}; charset=x"}),
-        (400, "'multipart/form-data' is not allowed", "/text", "a", {"Content-Type": "multipart/form-data"}),
         (400, "text: no word is masked; write [MASK]", "/words", "masked=a", {}),
         (400, "tokens are too many; the model reads 128", "/words", "masked=" + "a+" * 200 + "___", {}),
         (404, "404: Not Found", "/models", None, {}),

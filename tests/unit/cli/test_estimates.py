@@ -160,7 +160,6 @@ WRONG = [
     ("memory bert-base --batch 1 --length 0", "Invalid value for '--length': "),
     ("memory bert-base --batch 1 --length 1000", "--length: 1000 is not allowed; the model reads at most 512 tokens"),
     ("memory bert-base --batch 1 --length 8 --method l", "--method: 'l' is not allowed; expected one of adapter, "),
-    ("parameters --method nope", "--method: 'nope' is not allowed; expected one of adapter, "),
     ("plan --tokens 0", "Invalid value for '--tokens': "),
     ("plan --tokens 1 1 0", "Invalid value for 'devices': "),
     ("plan --tokens 1 --utilization 0", "Invalid value for '--utilization': "),
