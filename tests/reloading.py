@@ -1,12 +1,7 @@
-"""Run in a project's folder: loads published models as their cards say, and has them predict what the stages did.
+"""Loads published models as their cards say, and has them predict what the stages did."""
 
-python -m tests.reloading ORG/NAME sst2/full/1 [ORG/NAME …]: prints a line of json for each pair.
-"""
-
-import json
+import os
 import re
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +50,10 @@ def predicted(model: Any, task_name: str) -> list[Row]:
     return task.rows(examples, predict(task, asked, examples, 2 * settings.batch_size, device)[0])
 
 
-def _found(pairs: list[str]) -> Iterator[dict[str, Any]]:
+def reload(folder: str, pairs: list[str]) -> list[dict[str, Any]]:
+    """Whether published models, each followed by its cell, predict what the stages recorded in a project's folder."""
+    os.chdir(folder)
+    found = []
     for repository, cell in zip(pairs[::2], pairs[1::2], strict=True):
         names, task = load(repository), cell.split("/")[0]
         kind = "question_answering" if task == "squad" else "classification"
@@ -67,7 +65,8 @@ def _found(pairs: list[str]) -> Iterator[dict[str, Any]]:
             own.pop()  # the token that ends a text; a prompt goes on
         same_tokens = names["tokenizer"]("an ale")["input_ids"] == own
         equal = _agree(rows, expected)
-        yield {"repository": repository, "rows": len(rows), "equal": equal, "same_tokens": same_tokens}
+        found.append({"repository": repository, "rows": len(rows), "equal": equal, "same_tokens": same_tokens})
+    return found
 
 
 def _agree(rows: pd.DataFrame, expected: pd.DataFrame) -> bool:
@@ -75,8 +74,3 @@ def _agree(rows: pd.DataFrame, expected: pd.DataFrame) -> bool:
     numbers = expected.select_dtypes("float").columns
     is_same = rows.drop(columns=numbers).equals(expected.drop(columns=numbers))
     return is_same and np.allclose(rows[numbers], expected[numbers], rtol=1e-4, atol=1e-5, equal_nan=True)
-
-
-if __name__ == "__main__":
-    for found in _found(sys.argv[1:]):
-        print(json.dumps(found))

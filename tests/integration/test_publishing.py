@@ -1,11 +1,11 @@
 """Models as others get them: published to the local hub by `retrace publish`, loaded by the lines of their cards."""
 
 import json
+import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ from huggingface_hub import ModelCard
 
 from retrace.core.files import SUMS
 from retrace.publishing.bundle import SHARES
-from tests.commands import Done
+from tests.commands import Done, retrace
 from tests.hub import READ_TOKEN, WRITE_TOKEN, Cut, LocalHub, Status, WrongBytes
 from tests.hub.client import run_client
+from tests.reloading import reload
 from tests.toy import Project, copy_project, holding
 
 pytestmark = pytest.mark.timeout(900)
@@ -36,15 +37,6 @@ CASES: dict[str, tuple[dict[str, Any], Sequence[str], Sequence[str]]] = {  # set
 }
 
 
-def _python(project: Project, *arguments: str) -> list[dict[str, Any]]:
-    """The lines of json that a module prints."""
-    return [json.loads(line) for line in project.run(sys.executable, "-m", *arguments).stdout.splitlines()]
-
-
-def _run(project: Project, *commands: Sequence[str]) -> list[Done]:
-    return [Done(**each) for each in _python(project, "tests.commands", json.dumps(commands))]
-
-
 def _train(project: Project, tasks: Sequence[str], methods: Sequence[str]) -> None:
     project.set_all({
         "finetune.methods": list(methods), "finetune.squad_methods": list(methods) * ("squad" in tasks),
@@ -52,16 +44,22 @@ def _train(project: Project, tasks: Sequence[str], methods: Sequence[str]) -> No
     })  # fmt: skip
     cells = [f"finetune_{task} --method {method} --seed 1" for task in tasks for method in methods]
     before = ("sources.sample", "sources.model", "tokenize", "pretrain", "perplexity_eval")
-    stages = [stage.split() for stage in (*before, *cells, "evaluate")]
-    for stage, done in zip(stages, _run(project, *stages), strict=True):
-        assert done.code == 0, f"{stage}: {done.err}"
+    for stage in (*before, *cells, "evaluate"):
+        project.stage(*stage.split())
 
 
 def _publish(project: Project, hub: LocalHub, *commands: Sequence[str], token: str | None = WRITE_TOKEN) -> list[Done]:
     """By somebody with an empty cache."""
     home = Path(tempfile.mkdtemp(dir=project.folder.parent))
-    user = replace(project, variables=hub.environment(home, token))
-    return _run(user, *(("retrace", "publish", *command) for command in commands))
+    variables = {"HF_TOKEN": token} if token else {}
+    found = run_client(hub, home, _publish_there, str(project.folder), commands, variables=variables)
+    return [Done(**each) for each in found]
+
+
+def _publish_there(folder: str, commands: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    """One after another, in a project's folder."""
+    os.chdir(folder)
+    return [asdict(retrace("publish", *command)) for command in commands]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -89,7 +87,7 @@ def test_a_published_model_predicts_what_was_recorded(tmp_path: Path, hub: Local
         assert {"model.safetensors", "config.json"} <= {Path(name).name for name in whole}
     pairs = [x for t, m in cells for x in (f"org/{t}-{m}", f"{t}/{m}/1")]
     pairs += [x for t, m in alone for x in (f"org/{t}-{m}-alone", f"{t}/{m}/1")]
-    found = _python(replace(project, variables=hub.environment(tmp_path / "c")), "tests.reloading", *pairs)
+    found = run_client(hub, tmp_path / "c", reload, str(project.folder), pairs)
     assert [each["repository"] for each in found] == pairs[::2]
     assert [each for each in found if not (each["equal"] and each["same_tokens"] and each["rows"])] == []
 
