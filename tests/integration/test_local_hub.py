@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.hub import WRITE_TOKEN, Cut, Fault, LocalHub, Silence, Status
+from tests.hub import Cut, Fault, LocalHub, Silence
 from tests.hub.client import run_client
 
 
@@ -19,7 +19,7 @@ def hub(tmp_path: Path) -> Iterator[LocalHub]:
     """A hub with one model; it serves every request, and leaves nothing behind when it stops."""
     before = threading.active_count()
     with LocalHub(tmp_path / "hub") as hub:
-        hub.add("model", "org/model", {"a.txt": b"text", "b.txt": b"text"})
+        hub.add("model", "org/model", {"a.txt": b"text"})
         yield hub
     assert (hub.unserved, threading.active_count()) == ([], before)
 
@@ -32,14 +32,6 @@ def _ask(hub: LocalHub, path: str, method: str = "GET", seconds: float = 5) -> A
         answer: Any = connection.getresponse()
         answer.content = answer.read()
         return answer
-
-
-def test_an_error_status_comes_as_often_as_it_was_ordered(hub: LocalHub) -> None:
-    hub.fail(r"a\.txt", 2, Status(429, retry_after=7))
-    answers = [_ask(hub, f"/org/model/resolve/main/{name}.txt") for name in "abaa"]
-    assert [answer.status for answer in answers] == [seen.status for seen in hub.requests] == [429, 200, 429, 200]
-    assert answers[0].headers["Retry-After"] == "7"
-    assert hub.faults.left == 0
 
 
 @pytest.mark.parametrize(
@@ -80,18 +72,3 @@ def test_what_is_not_served_is_recorded(tmp_path: Path) -> None:
         assert _ask(hub, "/api/spaces/org/space").status == 501
         assert _ask(hub, "/storage/models/org/none/" + "0" * 64 + "/a").status == 500
     assert (hub.unserved[0].path, len(hub.unserved)) == ("/api/spaces/org/space", 2)
-
-
-def _branch_twice() -> int:
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
-
-    HfApi().create_branch("org/model", branch="draft")
-    HfApi().create_branch("org/model", branch="draft", exist_ok=True)
-    with pytest.raises(HfHubHTTPError) as refused:
-        HfApi().create_branch("org/model", branch="draft")
-    return refused.value.response.status_code
-
-
-def test_a_branch_that_exists_is_a_conflict(hub: LocalHub, tmp_path: Path) -> None:
-    assert run_client(hub, tmp_path / "home", _branch_twice, variables={"HF_TOKEN": WRITE_TOKEN}) == 409

@@ -153,8 +153,9 @@ def test_the_same_thing_twice_makes_no_commit(own: Project, hub: LocalHub) -> No
 
 
 def test_a_branch_and_a_private_repository_are_made(own: Project, hub: LocalHub) -> None:
-    (done,) = _publish(own, hub, ("org/y", "--private", "--revision", "trial", *UNLEARNED))
-    assert done.code == 0, done.err
+    done, again = _publish(own, hub, *[("org/y", "--private", "--revision", "trial", *UNLEARNED)] * 2)
+    assert (done.code, again.code) == (0, 0), done.err + again.err
+    assert again.out.splitlines()[-1].startswith("nothing new: ")
     assert hub.repositories["model", "org/y"].private
     assert 'revision="trial"' in hub.files("model", "org/y", "trial")["README.md"].decode()
     assert "model.safetensors" not in hub.files("model", "org/y")
