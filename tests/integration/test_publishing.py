@@ -194,6 +194,8 @@ def test_the_card_has_the_runs_own_figures_commit_and_warnings(own: Project, hub
     assert results == {name: scores["figures"][name] for name in ("accuracy", "f1_macro")}
     assert published | {key: scores[key] for key in ("epoch", "figures", "intervals")} == published
     commit = own.run("git", "rev-parse", "HEAD").stdout.strip()
+    assert published.items() >= {"model": "sst2 full 1", "commit": commit, "split": "validation"}.items()
+    assert (published["legend"]["accuracy"]["scale"], published["flags"] != {}) == ("fraction", True)
     for said in (commit, "Retrace's generated sample", " the majority class: accuracy "):
         assert said in card.text
     assert yaml.safe_load(card.content.split("---")[1])["pipeline_tag"] == "text-classification"

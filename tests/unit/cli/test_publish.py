@@ -7,16 +7,12 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from huggingface_hub import ModelCard
 
 from retrace.cli import publish
 from retrace.core.errors import InputError
-from retrace.core.files import read_json
 from retrace.core.guard import running
-from retrace.evaluation.records import SeedDetails, TaskDetails
 from retrace.hub.pins import Pin
 from retrace.publishing.bundle import Address
-from retrace.statistics.scales import Figure
 from tests.commands import refused, retrace
 from tests.toy import ROOT, copy_settings
 
@@ -25,7 +21,6 @@ WRONG = [
     ("org/name --method full", "--method and --seed are for fine-tuned models; name one with --task\n"),
     ("org/name --seed 1", "--method and --seed are for fine-tuned models; name one with --task\n"),
     ("org/name --task news", "task: 'news' is not what params.yaml lists; expected one of sst2, squad"),
-    ("org/name --task sst2 --method lora", "--method: 'lora' is not what params.yaml lists; "),
     ("org/name --task sst2 --method=", "--method: '' is not what params.yaml lists; expected one of full, scratch"),
     ("org/name --task squad --seed 7", "--seed: 7 is not what params.yaml lists; expected one of 1"),
 ]
@@ -36,14 +31,6 @@ def test_what_is_not_there_is_said(monkeypatch, arguments: str, message: str) ->
     monkeypatch.chdir(ROOT)
     done = retrace("publish", *arguments.split())
     assert (done.code, done.out, message in done.err) == (2, "", True), done.err
-
-
-def test_a_model_is_refused_for_what_its_flag_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publish, "uncommitted", lambda *_: [])
-    monkeypatch.setattr(publish, "_stale_stages", lambda _: [])
-    line = "worse than tf-idf: accuracy 73.3, tf-idf 100.0"
-    flagged: Any = SimpleNamespace(name="news full 1", learned_nothing={"not_above_tfidf": ""}, flag_lines=[line])
-    assert publish._doubts(flagged) == {"unlearned": f"news full 1 is flagged: {line}"}
 
 
 def test_only_the_project_s_own_files_have_to_be_committed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,20 +46,6 @@ def test_only_the_project_s_own_files_have_to_be_committed(here: Path, monkeypat
     assert publish._doubts(sound) == {}
     Path("new").touch()
     assert publish._doubts(sound)["dirty"].startswith("not committed: ")
-
-
-@pytest.mark.parametrize(("is_tested", "split"), [(True, "test"), (False, "validation")])
-def test_the_figures_beside_a_card_name_their_split_and_flags(here: Path, is_tested: bool, split: str) -> None:
-    trial = SeedDetails(epoch=2, figures={"accuracy": 0.875}, intervals={}, before={})
-    legend = {"accuracy": Figure("fraction", "higher", "accuracy")}
-    task = TaskDetails(headlines=["accuracy"], legend=legend, baselines={}, methods={}, comparisons=[])
-    facts = {"name": "news full 1", "scored": [(task, None, trial)], "perplexity": None, "is_tested": is_tested}
-    trained: Any = SimpleNamespace(**facts, flags={"off_scale": "x"})
-    publish._write_card(here, trained, ModelCard("---\n---\ntext"), "c" * 40)
-    found = read_json(here / "metrics.json")
-    assert (found["model"], found["commit"], found["split"]) == ("news full 1", "c" * 40, split)
-    assert (found["figures"], found["epoch"], found["flags"]) == ({"accuracy": 0.875}, 2, {"off_scale": "x"})
-    assert found["legend"]["accuracy"]["scale"] == "fraction"
 
 
 @pytest.mark.usefixtures("here")
