@@ -4,13 +4,21 @@ from typing import Any
 
 from torch import Tensor
 from torch.nn.functional import linear
-from transformers import ModernBertConfig, ModernBertForMaskedLM
+from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedConfig, masking_utils
 from transformers.models.modernbert import modeling_modernbert
 
 from retrace.models.attention import attend_at, by_head, rotated, rows_at, signed, turned
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 
+
+def _sliding_mask(config: PreTrainedConfig, **options: Any) -> Tensor | None:
+    """The mask of sliding attention, which transformers makes even if no layer has sliding attention."""
+    is_used = "sliding_attention" in config.layer_types
+    return masking_utils.create_bidirectional_sliding_window_mask(config=config, **options) if is_used else None
+
+
+modeling_modernbert.create_bidirectional_sliding_window_mask = _sliding_mask  # pyright: ignore[reportPrivateImportUsage]
 modeling_modernbert.apply_rotary_pos_emb = rotated
 modeling_modernbert.ModernBertRotaryEmbedding.forward = signed(modeling_modernbert.ModernBertRotaryEmbedding.forward)
 
