@@ -214,7 +214,9 @@ def _keep_freed_memory() -> None:
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        mallopt(_MMAP_THRESHOLD, 2**30)
+        # Older glibc refuses more than 32 MiB; left unset beside the other, the threshold would stay at 128 KiB.
+        if not mallopt(_MMAP_THRESHOLD, 2**30):
+            mallopt(_MMAP_THRESHOLD, 2**25)
         mallopt(_TRIM_THRESHOLD, 2**31 - 1)
 
 

@@ -4,6 +4,7 @@ import sys
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -151,3 +152,17 @@ def test_a_single_process_has_lost_nobody() -> None:
         raise RuntimeError("the file system timed out")
     with pytest.raises(device.Interrupted, match=r"^process 1 lost contact with another"), one_of(2, 1).together():
         raise RuntimeError("Timed out waiting 45000ms")
+
+
+def test_freed_memory_is_kept_with_an_older_glibc_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It refuses a threshold above 32 MiB. With the other setting alone, every 128 KiB would be mapped anew."""
+    taken = {}
+
+    def mallopt(name: int, value: int) -> int:
+        if name != device._MMAP_THRESHOLD or value <= 2**25:
+            taken[name] = value
+        return int(taken.get(name) == value)
+
+    monkeypatch.setattr(device.ctypes, "CDLL", lambda name: SimpleNamespace(mallopt=mallopt))
+    device._keep_freed_memory()
+    assert taken == {device._MMAP_THRESHOLD: 2**25, device._TRIM_THRESHOLD: 2**31 - 1}
