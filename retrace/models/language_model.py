@@ -38,8 +38,8 @@ class _HeadLoss(torch.autograd.Function):
         hidden, weight, right = hidden.to(precision), weight.to(precision), targets[:, None]
         # Only compiled models have padded batches; they fuse the masking into another pass over the scores.
         has_target, right = (right >= 0, right.clamp(min=0)) if torch.compiler.is_compiling() else (None, right)
-        scores = hidden @ weight.T if bias is None else torch.addmm(bias.to(precision), hidden, weight.T)
-        logs = scores.float().log_softmax(1)
+        scores = (hidden @ weight.T if bias is None else torch.addmm(bias.to(precision), hidden, weight.T)).float()
+        logs = torch.log_softmax(scores, 1, out=scores)  # in place: scores are the largest tensor
         of_targets = logs.gather(1, right)
         loss = -(of_targets if has_target is None else of_targets * has_target).sum()
         change = logs.exp_()  # the gradient of the scores: their probabilities, less 1 for the target

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
+from retrace.estimates.memory import LiveMemory
 from retrace.models.language_model import LanguageModel, head_loss, make_language_model, read_language_model
 from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.throughput import count_flops
@@ -91,6 +92,15 @@ def test_the_loss_of_a_head_is_that_of_its_scores(has_bias: bool, precision: tor
     torch.testing.assert_close(ours, theirs)
     found, expected = (torch.autograd.grad(loss / 6, [hidden, *head.parameters()]) for loss in (ours, theirs))
     torch.testing.assert_close(found, expected, atol=2e-3 if precision == torch.bfloat16 else 1e-6, rtol=1e-2)
+
+
+@pytest.mark.parametrize(("precision", "held"), [(torch.float32, 4), (torch.bfloat16, 6)])
+def test_the_scores_of_a_head_are_held_once_in_each_precision(precision: torch.dtype, held: int) -> None:
+    """Bytes per score; in bfloat16 while scores, or their gradients in the end, are converted."""
+    head, hidden, targets = nn.Linear(4, 1000), torch.zeros(500, 4), torch.zeros(500, dtype=torch.long)
+    with torch.autocast("cpu", precision, enabled=precision == torch.bfloat16), LiveMemory() as live:
+        head_loss(hidden, head, targets)
+    assert live.peak == pytest.approx(held * 500 * 1000, rel=0.05)
 
 
 def test_a_very_unlikely_target_has_a_finite_loss() -> None:
