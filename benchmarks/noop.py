@@ -2,9 +2,8 @@
 
 Run in a project whose pipeline is up to date; both sides are run in turn, seven times, and their medians compared.
 
-Last result: 0.9 s, in three runs 1.4 to 1.5 times as long as an empty pipeline of as many stages, in processor time
-too. In these runs DVC still reported the use of the empty one to its makers, which takes time. Of the extra 0.3 s, DVC
-spends about half on reading dvc.lock and half on hashing the 164 dependencies and outputs.
+Last result: 1.2 s, in three runs 1.5 to 1.6 times as long as an empty pipeline of as many stages, in processor time
+too. DVC spends the difference on reading dvc.lock and on hashing dependencies and outputs.
 
     python benchmarks/noop.py
 """
