@@ -17,9 +17,7 @@ from pathlib import Path
 
 from beside import plain_parser, seconds_in_turn, write_result
 
-from retrace.core.paths import UNKNOWN
 from retrace.datasets.source import Source
-from retrace.datasets.text import text_path
 from tests.hub import LocalHub
 from tests.hub.content.datasets import GLUE, SQUAD, WIKITEXT, datasets_of
 from tests.toy import Project, copy_project
@@ -43,8 +41,6 @@ def prepared(project: Path, hub: LocalHub, folder: Path) -> Project:
     source = Source.within(copy.folder / "data")
     pins = {name: hub.add("dataset", name, splits) for name, splits in datasets_of(source).items()}
     copy.set_all({f"hub.{part}.repository": f"{name}@{pins[name]}" for part, name in PARTS.items()})
-    if UNKNOWN in text_path(source.text, "train").read_text(encoding="utf-8"):  # which the raw text lacks
-        copy.set("hub.text.config", "wikitext-2-v1")
     return copy
 
 

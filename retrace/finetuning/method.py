@@ -42,6 +42,11 @@ class Method:
         """The name of the file in retrace/methods."""
         return self.tuning.__name__.rpartition(".")[2]
 
+    @property
+    def is_random(self) -> bool:
+        """Whether it starts from random weights, as `FROM_RANDOM` in its file says."""
+        return getattr(self.tuning, "FROM_RANDOM", False)
+
     def tune(self, model: PreTrainedModel, head: Head, dropout: float | None = None) -> None:
         """Choose the weights to train and add those of the method.
 
@@ -66,7 +71,7 @@ class Method:
         A language model's head is read too. Raises InputError if `folder` has no checkpoint, or this head is missing,
         and as `tune` does, which gets `dropout`.
         """
-        if getattr(self.tuning, "FROM_RANDOM", False):
+        if self.is_random:
             model = make_model(head, read_config(folder), seed, attention, classes)
         else:
             model = read_model(head, folder, seed, attention, classes, needs_head=head == "language_model")

@@ -80,7 +80,7 @@ class Trained:
         self.name = cell.title if cell else PRETRAINED.name
         self.method = read_method(params, cell.method, cell.task) if cell else None
         self.base = self.method.base if self.method else PRETRAINED  # the folder that its training started from
-        self.is_random = bool(self.method and getattr(self.method.tuning, "FROM_RANDOM", False))
+        self.is_random = bool(self.method and self.method.is_random)
         self.is_own = self.base == PRETRAINED and not self.is_random  # pretrained here
         texts = _pretraining_texts(params) if self.is_own else []
         # The data that it was trained on here, its task's data last.
