@@ -3,8 +3,7 @@
 The project's data/params.yaml names the files. A hub on loopback serves the same data, as parquet; both stages are run
 once and then in turn, seven times.
 
-Last result: 11.4 s against 9.6 s, WikiText-2, SST-2 and SQuAD v1.1 (hub.json), when the hub served WikiText-2 without
-its `<unk>`, 2.7% of the words.
+Last result: 21.1 s against 18.9 s, WikiText-2, SST-2 and SQuAD v1.1 (hub.json).
 
     python benchmarks/hub.py --project FOLDER
 """
