@@ -7,6 +7,7 @@ import copy
 import io
 import re
 from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,6 +28,7 @@ from retrace.core.settings import (
     plugin_names,
     read_yaml,
     require_one_of,
+    section,
     with_data,
 )
 from retrace.finetuning.settings import METHODS, PER_TASK, MethodSettings, load_method
@@ -196,10 +198,9 @@ def _named_tasks(files: Mapping[Path, Any]) -> set[str]:
     """The tasks that are listed or defined; besides sst2 and squad, only these have a section of params.yaml."""
     settings, found = with_data(files[PARAMS], files[DATA_PARAMS]), set[str]()
     for key in NAMING:
-        place: Any = settings
-        for step in key.split("."):
-            place = place.get(step) if isinstance(place, Mapping) else None
-        found.update(map(str, place if isinstance(place, list | Mapping) else ()))
+        with suppress(InputError):  # it may be absent
+            names = section(settings, key)
+            found.update(map(str, names if isinstance(names, list | Mapping) else ()))
     return found
 
 

@@ -35,7 +35,7 @@ def test_no_side_of_the_benchmark_of_a_repro_without_work_reports_to_dvc(tmp_pat
 
 
 def test_the_hub_has_the_words_of_the_files(project: Project, hub: LocalHub, tmp_path: Path) -> None:
-    """Of WikiText-2 too, whose `<unk>` is not in the raw text."""
+    """With WikiText-2's `<unk>`, which its raw config lacks where it is published, but not here."""
     own, benchmark = project.folder / "data/own", import_module("hub")
     for part in ("train", "valid", "test"):
         write_text(own / f"wikitext-2/wiki.{part}.tokens", f" \n = Ada = \n \n Ada did <unk> in {part} . \n")
