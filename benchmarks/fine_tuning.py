@@ -1,6 +1,6 @@
 """Retrace's fine-tuning compared with transformers' `Trainer`: examples per second, and accuracy after one epoch.
 
-Both start from the project's pretrained model. `Trainer` is used as the `run_glue` and `run_qa` examples use it:
+Both start from the project's pretrained model, with the task's dropout. `Trainer` is used as the `run_glue` and `run_qa` examples use it:
 batches of 32 sentences padded to the longest, or of 12 windows padded to the most tokens, AdamW, float32; on sentences
 once at the examples' learning rate and once at the best of a few. On questions only speed is compared, since a model
 learns nothing there in so short a time: on the same windows, and on those of `run_qa`, which trains on every window of
@@ -74,6 +74,7 @@ def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
 
     from retrace.compute.tensors import seeded
     from retrace.core.paths import PRETRAINED
+    from retrace.models.heads import set_dropout
 
     task, settings, device = sentiment(arguments)
     examples = task.examples("train")
@@ -84,6 +85,8 @@ def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
         for i in chosen
     ]
     model = AutoModelForSequenceClassification.from_pretrained(PRETRAINED)
+    if settings.dropout is not None:
+        set_dropout(model, settings.dropout)
     collator = DataCollatorWithPadding(fast_tokenizer(PRETRAINED))
     seconds, _ = train_there(model, rows, collator, SENTENCES, arguments.seed, arguments.lr or DEFAULT)
     return {"examples_a_second": len(rows) / seconds, "accuracy": accuracy(task, model, device)}

@@ -74,17 +74,30 @@ def test_pretraining_is_measured_on_the_running_text_alone(here: Path, monkeypat
     assert found["tokens_a_second"] > 0
 
 
-def test_sentences_are_tuned_with_the_dropout_of_the_settings(here: Path, monkeypatch) -> None:
+def test_both_sides_tune_sentences_with_the_dropout_of_the_settings(here: Path, monkeypatch) -> None:
     fine_tuning = import_module("fine_tuning")
     copy_settings(here).set("sst2.dropout", 0.3)
     tiny.tiny_pretrained(PRETRAINED)
     tiny.tiny_sentences(DATA, ["the songs were charming\t1", "the ale was stale\t0"])
 
-    def rates(task: object, model: nn.Module, *others: object) -> dict[str, set[float]]:
-        return {"dropout": {layer.p for layer in model.modules() if isinstance(layer, nn.Dropout)}}
+    found: list[set[float]] = []
 
-    monkeypatch.setattr(fine_tuning, "tuned_here", rates)
-    assert fine_tuning.sentences_here(Namespace(seed=1, sentences=2))["dropout"] == {0.3}
+    def keep(model: nn.Module) -> None:
+        found.append({layer.p for layer in model.modules() if isinstance(layer, nn.Dropout)})
+
+    def tuned_here(task: object, model: nn.Module, *others: object) -> dict[str, float]:
+        keep(model)
+        return {}
+
+    def train_there(model: nn.Module, *others: object) -> tuple[float, int]:
+        keep(model)
+        return 1.0, 0
+
+    monkeypatch.setattr(fine_tuning, "tuned_here", tuned_here)
+    monkeypatch.setattr(fine_tuning, "train_there", train_there)
+    for side in (fine_tuning.sentences_here, fine_tuning.sentences_there):
+        side(Namespace(seed=1, sentences=2, lr=None))
+    assert found == [{0.3}, {0.3}]
 
 
 def test_the_trainers_seconds_begin_after_its_set_up(monkeypatch) -> None:
