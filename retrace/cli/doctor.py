@@ -195,7 +195,7 @@ def _states() -> Iterator[Finding]:
     taken = sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
     said = f"{some_of([folder.name for folder in folders])}: {size(taken)}"
     if subprocess.run(UP_TO_DATE, capture_output=True, check=False).returncode:
-        yield Finding("saved states", f"{said}; `dvc repro` resumes from those of its settings and code")
+        yield Finding("saved states", f"{said}; `dvc repro` resumes from those with its settings and code")
     else:
         said += ", of abandoned settings or code, as nothing is out of date"
         yield Finding("saved states", said, _removal(left))

@@ -34,7 +34,7 @@ COMMANDS = {
     "settings": ("settings", "print what every key of params.yaml and data/params.yaml means"),
     "spread": ("spread", "run the pipeline with its fine-tuning runs side by side"),
     "stop": ("repro", "ask running stages to save and stop"),
-    "study": ("study", "run published studies, and compare figures with Retrace's"),
+    "study": ("study", "run published studies, and compare their figures with Retrace's"),
 }
 WIDTH = 10_000  # of tables, so that no line is wrapped
 SHOWN = 5  # items of a list

@@ -15,7 +15,7 @@ def review(
     base: Annotated[str | None, typer.Option(metavar="REV", help="a commit, branch or tag")] = None,
     brief: Annotated[bool, typer.Option("--brief", help="print only the verdict, in one line")] = False,
 ) -> None:
-    """Print, as Markdown, what the working tree does to the results of REV: the verdict, what counts, and why.
+    """Print, as Markdown, how the results here differ from those of REV: the verdict, which differences count, and why.
 
     By default, REV is the commit where the branch left the default branch of origin (or main, master), or left that
     branch here if this is later; on that branch itself, it is the last commit.

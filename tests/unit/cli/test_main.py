@@ -67,7 +67,7 @@ QUICK = [
     ("stop", "nothing is running here", {"torch", "transformers", "pandas", "rich"}),
     ("check", "params.yaml, data/params.yaml: ok", {"torch", "transformers"}),
     ("plan --help", "memory and time of pretraining", {"torch", "transformers", "pandas"}),
-    ("review --help", "Print, as Markdown, what the working tree does", {"torch", "transformers", "sklearn", "pandas"}),
+    ("review --help", "how the results here differ from those of REV", {"torch", "transformers", "sklearn", "pandas"}),
     ("doctor --help", "Exit code 1 if something is wrong", {"torch", "transformers", "dvc"}),
 ]
 
