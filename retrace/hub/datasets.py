@@ -72,10 +72,11 @@ def _stream(source: HubDataset, split: str, key: str) -> tuple[Any, Iterator[pa.
 
     # Where the hub fails, `datasets` would take any commit that its cache holds, so it is given an empty one.
     with TemporaryDirectory() as empty, _session(source, key):
-        rows = datasets.load_dataset(
-            source.pin.repository, _config(source), revision=source.pin.commit, split=split, streaming=True,
-            token=hub_token(), cache_dir=empty,
-        ).take(source.stream or 0)  # fmt: skip
+        builder: Any = datasets.load_dataset_builder(
+            source.pin.repository, _config(source), revision=source.pin.commit, token=hub_token(), cache_dir=empty
+        )
+        _require_inside(builder.config.data_files or {}, f"hf://datasets/{source.pin}")
+        rows = builder.as_streaming_dataset(split).take(source.stream or 0)
 
     def batches() -> Iterator[pa.Table]:
         with _session(source, key):
@@ -173,12 +174,21 @@ def _builder(source: HubDataset, card: Mapping[str, Any], described: Path, view:
     named = builder.config.data_files
     if not isinstance(named, DataFilesDict):
         raise ValueError("No data files found")
+    _require_inside(named, str(view))
     files = {split: [Path(path).relative_to(view).as_posix() for path in paths] for split, paths in named.items()}
     fetched = fetch(source.pin, "dataset", [escape(name) for names in files.values() for name in names])
     builder.config.data_files = DataFilesDict(
         {split: DataFilesList([str(fetched / name) for name in names], []) for split, names in files.items()}
     )
     return builder
+
+
+def _require_inside(files: Mapping[str, Iterable[str]], root: str) -> None:
+    """Raise ValueError unless all files, by split, are below `root`, as a card may name any path or address."""
+    for path in chain.from_iterable(files.values()):
+        inside = path.removeprefix(f"{root}/")
+        if inside == path or ".." in Path(inside).parts:
+            raise ValueError(f"its card names {inside!r}, which this commit does not have")
 
 
 def _config(source: HubDataset) -> str | None:

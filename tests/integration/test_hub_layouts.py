@@ -131,14 +131,14 @@ def test_wrong_bytes_of_equal_files_are_fetched_anew(hub: LocalHub, tmp_path: Pa
     assert run_client(hub, tmp_path / "home", _read, {pin: "default"}, None)[pin][0] == ROWS
 
 
-def _mistakes(pins: list[str]) -> list[str]:
-    """The message about the training split of each pin, streamed."""
+def _mistakes(pins: list[str], stream: int | None) -> list[str]:
+    """The message about the training split of each pin."""
     from retrace.core.errors import InputError
 
     said = []
     for pin in pins:
         try:
-            _read({pin: "default"}, 10)
+            _read({pin: "default"}, stream)
         except InputError as error:
             said.append(str(error))
     return said
@@ -152,9 +152,22 @@ def test_a_stream_that_cannot_be_read_is_one_line(hub: LocalHub, tmp_path: Path)
     }
     pins = [f"org/{name}@{hub.add('dataset', f'org/{name}', of)}" for name, of in files.items()]
     expected = ("scripts are no longer supported", "JSON parse error", "Expected 2 fields in line 4, saw 4")
-    for pin, said, line in zip(pins, expected, run_client(hub, tmp_path / "home", _mistakes, pins), strict=True):
+    for pin, said, line in zip(pins, expected, run_client(hub, tmp_path / "home", _mistakes, pins, 10), strict=True):
         assert line.startswith(f"data/params.yaml: hub.text: {pin}: ")
         assert (said in line, "\n" in line) == (True, False)
+
+
+@pytest.mark.parametrize("stream", [None, 10])
+def test_a_card_cannot_name_data_elsewhere(hub: LocalHub, tmp_path: Path, stream: int | None) -> None:
+    """Neither a file of this machine nor, in a stream, one of whatever commit a branch leads to."""
+    (tmp_path / "own.csv").write_bytes(TRAIN)
+    named = f"{'../' * 40}{(tmp_path / 'own.csv').relative_to('/')}"
+    if stream:
+        named = "hf://datasets/org/away@main/train.csv"
+    card = _card("configs:", f"- {{config_name: default, data_files: {named}}}")
+    pin = f"org/away@{hub.add('dataset', 'org/away', {**card, 'train.csv': TRAIN})}"
+    said = f"data/params.yaml: hub.text: {pin}: its card names {named!r}, which this commit does not have"
+    assert run_client(hub, tmp_path / "home", _mistakes, [pin], stream) == [said]
 
 
 def _read_with_little_room(asked: dict[str, str], most: int) -> None:
