@@ -23,7 +23,7 @@ SUMS = ".SHA256SUMS"  # as `sha256sum -c` reads it
 STEADY_DIGITS = 12  # significant digits that every processor agrees on
 _CACHED = re.compile(r"/files/md5/[0-9a-f]{2}/[0-9a-f]{30}$")  # a path in DVC's cache
 _NUL = "\0"
-_SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")  # in messages of Rust libraries
+_SYSTEM_ERROR = re.compile(r"(?:\(os error |\[Errno )(\d+)")  # in messages of Rust libraries and of shutil.copytree
 _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # a surrogate, alone or in a pair
 
 
@@ -260,12 +260,14 @@ def _named(path: Path, temporary: Path) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        if isinstance(error, OSError):
-            number, file = error.errno, error.filename
+        if isinstance(error, OSError) and not isinstance(error, shutil.Error):
+            # A copy names its source first; what is full is the disk of its target.
+            number, files = error.errno, [error.filename, error.filename2 if error.errno in FULL else None]
         else:
             found = _SYSTEM_ERROR.search(str(error))
-            number, file = found and int(found[1]), None
-        if number is None or (file is not None and not Path(file).is_relative_to(temporary)):
+            number, files = found and int(found[1]), list[Any]()
+        named = [Path(file) for file in files if file is not None]
+        if number is None or (named and not any(file.is_relative_to(temporary) for file in named)):
             raise
         reason = os.strerror(number)
         if number in FULL:

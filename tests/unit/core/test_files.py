@@ -2,6 +2,7 @@ import errno
 import math
 import os
 import re
+import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -53,6 +54,24 @@ def test_a_full_disk_is_reported_whichever_library_writes(tmp_path: Path, atomic
     with pytest.raises(OSError, match=said), atomic(tmp_path / "out"):
         raise error
     assert _names(tmp_path) == []
+
+
+def test_a_disk_that_fills_up_during_a_copy_is_reported_alike(tmp_path: Path, monkeypatch) -> None:
+    """For a file, shutil names the source too; its error for a folder has no number, and names no file."""
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "full")
+
+    source = tmp_path / "source"
+    write_text(source / "x", "x")
+    monkeypatch.setattr(os, "sendfile", full)
+    said = r"No space left on device; 0 KiB of it was written and .+ is free: '.+/out'$"
+    copies: list[Callable[[Path], object]] = [lambda to: shutil.copyfile(source / "x", to / "x")]
+    copies.append(lambda to: shutil.copytree(source, to, dirs_exist_ok=True))
+    for copy in copies:
+        with pytest.raises(OSError, match=said), atomic_folder(tmp_path / "out") as folder:
+            copy(folder)
+        assert _names(tmp_path) == ["source"]
 
 
 def test_system_errors_name_the_target_file(tmp_path: Path) -> None:
