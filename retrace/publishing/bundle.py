@@ -181,6 +181,7 @@ def _write_config(folder: Path, pretrained: Path, use: str, max_length: int | No
     """
     path = folder / CONFIGS[0]
     config = read_object(path) if path.is_file() else {}
+    config.pop("auto_map", None)  # names code that came with a checkpoint, as in read_config
     config["pad_token"] = load_tokenizer(folder).special.pad
     config |= {"padding_side": "left"} if use == "causal" else {"padding_side": "right", "truncation_side": "right"}
     if use in ("classifier", "spans"):  # a special token that is spelt out in a text is ordinary text

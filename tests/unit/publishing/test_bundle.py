@@ -123,6 +123,15 @@ def test_the_pretrained_model_is_published_as_it_is(tmp_path: Path, family: str)
     torch.testing.assert_close(_answer(_loaded(published)), _answer(tuned))
 
 
+def test_code_that_a_checkpoint_names_is_not_named_again(tmp_path: Path) -> None:
+    """With `trust_remote_code=True` it would be run, in whatever state it is by then."""
+    pretrained, folder = tiny_pretrained(tmp_path / "pretrained"), tmp_path / "published"
+    path = pretrained / "tokenizer_config.json"
+    write_json(path, read_json(path) | {"auto_map": {"AutoTokenizer": [None, "org/other--tokens.Own"]}})
+    write_pretrained(pretrained, Address(str(folder)), folder)
+    assert "auto_map" not in read_json(folder / "tokenizer_config.json")
+
+
 @pytest.mark.parametrize("head", ["classifier", "spans"])
 def test_weights_that_a_method_draws_and_freezes_are_drawn_again_from_the_runs_seed(tmp_path: Path, head: Head) -> None:
     """As only trained weights are saved: those of a random body, for example, or of the projections of VeRA."""
