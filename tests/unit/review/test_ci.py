@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -104,3 +105,20 @@ def test_a_comment_is_updated_where_there_is_one(tmp_path: Path, comment: str, m
     said = asked.read_text()
     assert f"api --method {method} --raw-field body=<!-- retrace-review -->\n**better: `$(touch /)`**\n" in said
     assert "https://example.org/o/r/actions/runs/7" in said
+
+
+def test_gitlabs_token_is_on_no_command_line(tmp_path: Path) -> None:
+    """With a `curl` that writes down what it is asked and given, and lists no comments."""
+    (script,) = YAML(typ="safe").load(ROOT / ".ci/gitlab.yml")["review"]["after_script"]
+    curl, notes = tmp_path / "curl", "https://example.org/projects/7/merge_requests/3/notes"
+    curl.write_text(
+        '#!/bin/sh\nprintf "%s\\n" "$*" >> asked\ncat >> given\ncase "$*" in *per_page*) echo "[]";; esac\n'
+    )
+    curl.chmod(0o755)
+    (tmp_path / "review.md").write_text("**better**")
+    names = {"CI_API_V4_URL": "https://example.org", "CI_PROJECT_ID": "7", "CI_MERGE_REQUEST_IID": "3"}
+    path = {"PATH": f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}", "REVIEW_TOKEN": "planted"}
+    subprocess.run(["sh", "-c", script], cwd=tmp_path, env=os.environ | names | path, check=True)
+    listed, posted = (tmp_path / "asked").read_text().splitlines()
+    assert posted == f"--silent --fail --config - --request POST --data-urlencode body@body.md {notes}"
+    assert ("planted" in listed, (tmp_path / "given").read_text()) == (False, 'header = "PRIVATE-TOKEN: planted"\n' * 2)
