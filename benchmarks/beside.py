@@ -115,9 +115,9 @@ def train_there(
     from torch.optim.lr_scheduler import LambdaLR
     from transformers import Trainer, TrainerCallback, TrainingArguments
 
-    from retrace.core.environment import whole_number
+    from retrace.compute.device import threads
 
-    torch.set_num_threads(whole_number("RETRACE_THREADS") or len(os.sched_getaffinity(0)))  # as many as Retrace has
+    torch.set_num_threads(threads(1))  # as many as Retrace has
     began, counted = time.perf_counter(), Counted(collator)
 
     class TimedTrainer(Trainer):

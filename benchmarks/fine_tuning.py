@@ -1,10 +1,10 @@
 """Retrace's fine-tuning compared with transformers' `Trainer`: examples per second, and accuracy after one epoch.
 
-Both start from the project's pretrained model, with the task's dropout. `Trainer` is used as the `run_glue` and `run_qa` examples use it:
-batches of 32 sentences padded to the longest, or of 12 windows padded to the most tokens, AdamW, float32; on sentences
-once at the examples' learning rate and once at the best of a few. On questions only speed is compared, since a model
-learns nothing there in so short a time: on the same windows, and on those of `run_qa`, which trains on every window of
-a passage, whereas the preset `real` has one window of 128 tokens per question.
+Both start from the project's pretrained model, with the task's dropout. `Trainer` is used as the `run_glue` and
+`run_qa` examples use it: batches of 32 sentences padded to the longest, or of 12 windows padded to the most tokens,
+AdamW, float32; on sentences once at the examples' learning rate and once at the best of a few. On questions only speed
+is compared, since a model learns nothing there in so short a time: on the same windows, and on those of `run_qa`, which
+trains on every window of a passage, whereas the preset `real` has one window of 128 tokens per question.
 
 Last result, Retrace and Trainer: 475 and 251 sentences per second, accuracy 0.737 with the preset's dropout and 0.767
 without it at the Trainer's best rate; 122 and 79 windows per second on the same windows, 122 and 36 questions per

@@ -178,7 +178,7 @@ def open_device(seed: int, precision: Precision = "auto", lease: bool = True) ->
         os.environ.update(MASTER_PORT=port, TORCHELASTIC_USE_AGENT_STORE="False")
     # Explicit, as a launcher's config file may set others, which would differ from the precision that is recorded.
     accelerator = Accelerator(mixed_precision="no", dynamo_backend="no")
-    torch.set_num_threads(_threads(accelerator))
+    torch.set_num_threads(threads(int(os.environ.get("LOCAL_WORLD_SIZE") or accelerator.num_processes)))
     set_seed(seed)
     bf16 = uses_bf16(precision, accelerator.device)
     sharded = sharded and torch.distributed.is_initialized()
@@ -220,13 +220,12 @@ def _keep_freed_memory() -> None:
         mallopt(_TRIM_THRESHOLD, 2**31 - 1)
 
 
-def _threads(accelerator: Accelerator) -> int:
-    """CPU threads for this process: `RETRACE_THREADS`, else its share of the cores.
+def threads(processes: int) -> int:
+    """CPU threads for each of this machine's processes: `RETRACE_THREADS`, else its share of the cores.
 
     Accelerate sets OMP_NUM_THREADS to 1 for its children, which would leave cores idle.
     """
-    here = int(os.environ.get("LOCAL_WORLD_SIZE") or accelerator.num_processes)
-    return whole_number("RETRACE_THREADS") or max(1, len(os.sched_getaffinity(0)) // here)
+    return whole_number("RETRACE_THREADS") or max(1, len(os.sched_getaffinity(0)) // processes)
 
 
 def is_sharded() -> bool:

@@ -251,7 +251,7 @@ def test_the_card_says_that_a_model_abstains_only_if_it_does(params) -> None:
     """One whose training questions all have an answer is scored on its best span, whatever the first token scores."""
     trial = {"epoch": 1, "figures": {"f1": 50.0}, "intervals": {}, "before": {}}
     counts, curve = {"answered": 1, "answerable": 1, "questions": 1}, {"threshold": [0.0], "f1": [50.0]}
-    for columns, said in (({}, "whatever the first token scores"), (curve, "no answer where the first token scores higher")):
+    for columns, said in (({}, "whatever the first token"), (curve, "no answer where the first token scores higher")):
         method = method_of({"f1": 50.0}, {"1": trial}, {}, {}, **counts, threshold_curve=columns)
         write_json(DETAILS, {"squad": UNJUDGED | {"methods": {"full": method}}})
         may_abstain = Trained(SQUAD, params).may_abstain
