@@ -15,7 +15,6 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # so that a program sees the stages whatever folder it runs in
 
-EMULATOR = ROOT / "benchmarks" / "emulated_bf16.py"
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node"]
 Side = Callable[[argparse.Namespace], dict[str, float]]
 

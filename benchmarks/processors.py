@@ -1,10 +1,9 @@
 """Does `retrace review` call figures from another kind of processor "within noise" of the committed ones?
 
 Runs the pipeline on the sample from scratch in clones of the last commit, with libraries limited to fewer instructions
-than the processor has, and with emulated bf16. processors.json keeps each run's headline figures and the review's
-verdict.
+than the processor has. processors.json keeps each run's headline figures and the review's verdict.
 
-    python benchmarks/processors.py "fp32, SSE" "bf16, emulated"
+    python benchmarks/processors.py "fp32, SSE" "bf16, AVX-512"
 """
 
 import json
@@ -14,7 +13,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from beside import EMULATOR, ROOT, plain_parser
+from beside import ROOT, plain_parser
 
 from tests.toy import Project
 
@@ -22,7 +21,6 @@ RESULT = ROOT / "benchmarks" / "processors.json"
 KINDS = {  # precision, and variables that limit the instructions
     "bf16, AMX": ("bf16", {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_AMX"}),
     "bf16, AVX-512": ("bf16", {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}),
-    "bf16, emulated": ("bf16", {"RETRACE_RUN": f"python {EMULATOR.relative_to(ROOT)}"}),
     "fp32, AVX-512": ("fp32", {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}),
     "fp32, AVX2": ("fp32", {"ATEN_CPU_CAPABILITY": "avx2", "MKL_CBWR": "AVX2"}),
     "fp32, SSE": ("fp32", {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "SSE4_2"}),

@@ -2,7 +2,7 @@
 
 Runs pretraining and both tasks from each seed, which determines weights, masks and data order. The settings were chosen
 on the corpora of sample.seed 1 and 2; `--corpus 5` is another, on which nothing was chosen. Results go to seeds.csv,
-with separate rows for each kind of processor. `--precisions emulated-bf16` is for a CPU without bf16 instructions.
+with separate rows for each kind of processor.
 
     python benchmarks/seeds.py
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pandas as pd
 import torch
-from beside import EMULATOR, ROOT, TORCHRUN, plain_parser
+from beside import ROOT, TORCHRUN, plain_parser
 
 from retrace.evaluation.records import METRICS, Metrics
 from tests.toy import Project, copy_as_it_is
@@ -55,9 +55,8 @@ def run(prepared: Project, precision: str, processes: int, seed: int) -> list[di
     folder = prepared.folder.with_name(f"{precision}-{processes}-{seed}")
     shutil.copytree(prepared.folder, folder)
     project = Project(folder, prepared.variables, seconds=LIMIT)
-    project.set_all({"precision": precision.removeprefix("emulated-"), "seed": seed, "finetune.seeds": [seed]})
-    emulator = [] if project.params()["precision"] == precision else [str(EMULATOR)]
-    launcher = [sys.executable, *([*TORCHRUN, str(processes)] if processes > 1 else []), *emulator, "-m"]
+    project.set_all({"precision": precision, "seed": seed, "finetune.seeds": [seed]})
+    launcher = [sys.executable, *([*TORCHRUN, str(processes)] if processes > 1 else []), "-m"]
     project.run(*launcher, "stages.pretrain")
     methods = project.params()["finetune"]["methods"]
     for task, method in product(FIGURES, methods):
