@@ -190,7 +190,6 @@ def plan(
         float | None, typer.Option(min=0.01, max=1e6, help="peak TFLOP/s of a device; default: an H200's")
     ] = None,
     utilization: Annotated[float, typer.Option(min=0.01, max=1, help="share of the peak that is reached")] = 0.4,
-    fp32: Annotated[bool, typer.Option("--fp32", help="matrix products in float32 rather than bf16")] = False,
     sharded: Annotated[bool, typer.Option("--sharded", help="shard weights, gradients and moments (FSDP)")] = False,
 ) -> None:
     """Print the memory and time of pretraining with the settings in params.yaml, a line for each number of devices.
@@ -207,19 +206,20 @@ def plan(
     from retrace.training.throughput import PEAKS
 
     devices = devices or [1, 8, 64]
+    settings = PretrainParams.read()
+    bf16 = settings.precision != "fp32"  # auto is bf16 on GPUs
     bf16_peak, fp32_peak = PEAKS["H200"]
-    teraflops = teraflops or (fp32_peak if fp32 else bf16_peak) / 1e12
-    recipe = PretrainParams.read().pretrain
-    recipe = recipe.model_copy(update={"batch_size": batch or recipe.batch_size})
+    teraflops = teraflops or (bf16_peak if bf16 else fp32_peak) / 1e12
+    recipe = settings.pretrain.model_copy(update={"batch_size": batch or settings.pretrain.batch_size})
     config = _named(None).config
     check_length("params.yaml: pretrain.block_size", recipe.block_size, config)
     blocks = {each: math.ceil(recipe.batch_size / each) for each in devices}  # per step, on the device with the most
-    needed = {count: pretraining_needs(config, recipe, count, not fp32, "sdpa") for count in {*blocks.values()}}
+    needed = {count: pretraining_needs(config, recipe, count, bf16, "sdpa") for count in {*blocks.values()}}
     first = needed[blocks[devices[0]]]
     steps = math.ceil(tokens / recipe.batch_size / recipe.block_size)
     model = f"{config.model_type}: {first.parameters:,} parameters, {first.flops / 1e9:.3f} GFLOP a token"
     print(f"{model}; blocks of {recipe.block_size} tokens, {recipe.batch_size} a step, {steps:,} steps")
-    precision = "fp32" if fp32 else "bf16"
+    precision = "bf16" if bf16 else "fp32"
     print(f"assumed: a peak of {teraflops:g} TFLOP/s per device in {precision}, {utilization:.0%} MFU")
     print(f"disk: {TRAINED} × {size(first.weights)} of weights, {STATES} × {size(first.checkpoint)} of checkpoints")
     lines = []

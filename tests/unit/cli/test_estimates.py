@@ -175,8 +175,8 @@ def test_what_is_wrong_with_an_argument_is_said(arguments: str, message: str) ->
 
 
 @pytest.mark.parametrize(
-    ("option", "said"), [((), "989 TFLOP/s per device in bf16"), (("--fp32",), "67 TFLOP/s per device in fp32")]
+    ("precision", "said"), [("auto", "989 TFLOP/s per device in bf16"), ("fp32", "67 TFLOP/s per device in fp32")]
 )
-def test_the_peak_is_that_of_the_precision(here: Path, option: tuple[str, ...], said: str) -> None:
-    copy_settings(here).set("model.layers", 1)
-    assert f"assumed: a peak of {said}, " in retrace("plan", "--tokens", "1e9", *option, "1").out
+def test_the_peak_is_that_of_the_precision(here: Path, precision: str, said: str) -> None:
+    copy_settings(here).set_all({"model.layers": 1, "precision": precision})
+    assert f"assumed: a peak of {said}, " in retrace("plan", "--tokens", "1e9", "1").out
