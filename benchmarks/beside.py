@@ -117,7 +117,7 @@ def train_there(
     from retrace.compute.device import threads
 
     torch.set_num_threads(threads(1))  # as many as Retrace has
-    began, counted = time.perf_counter(), Counted(collator)
+    began = time.perf_counter()
 
     class TimedTrainer(Trainer):
         def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
@@ -142,25 +142,13 @@ def train_there(
             output_dir=folder, per_device_train_batch_size=batch_size, learning_rate=lr, seed=seed, report_to="none",
             num_train_epochs=1 if seconds is None else 10**4, save_strategy="no", logging_strategy="no",
             disable_tqdm=True, remove_unused_columns=False, dataloader_pin_memory=False,
+            include_num_input_tokens_seen="non_padding",
         )  # fmt: skip
         trainer = TimedTrainer(
-            model=model, args=arguments, train_dataset=examples, data_collator=counted, callbacks=[TimeLimit()]
+            model=model, args=arguments, train_dataset=examples, data_collator=collator, callbacks=[TimeLimit()]
         )
         trainer.train()
-        return passed(), counted.tokens
-
-
-class Counted:
-    """A collator that counts real tokens."""
-
-    def __init__(self, collator: Any) -> None:
-        self._collator, self.tokens = collator, 0
-
-    def __call__(self, examples: Sequence[Mapping[str, Any]]) -> Any:
-        """Collate and count."""
-        batch = self._collator(examples)
-        self.tokens += int(batch["attention_mask"].sum())
-        return batch
+        return passed(), trainer.state.num_input_tokens_seen
 
 
 def _summary(values: Sequence[float]) -> dict[str, Any]:
