@@ -5,16 +5,9 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-import pytest
-
 from retrace.core.files import read_json, write_text
 from tests.hub import LocalHub
-from tests.toy import ROOT, Project
-
-
-@pytest.fixture(autouse=True)
-def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+from tests.toy import Project
 
 
 def test_no_side_of_the_benchmark_of_a_repro_without_work_reports_to_dvc(tmp_path: Path, monkeypatch) -> None:

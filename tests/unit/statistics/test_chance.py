@@ -1,15 +1,13 @@
 """A small run of the benchmark of chance: equal methods, intervals that hold the truth, models that have learned."""
 
-from runpy import run_path
-from types import SimpleNamespace
+from importlib import import_module
 
 import numpy as np
 import pytest
 
 from retrace.statistics.intervals import resamples
-from tests.toy import ROOT
 
-chance = SimpleNamespace(**run_path(str(ROOT / "benchmarks" / "chance.py")))
+chance = import_module("chance")
 
 
 @pytest.mark.parametrize(("seeds", "most"), [(1, 0.0), (2, 0.08), (3, 0.08)])

@@ -18,12 +18,7 @@ from retrace.datasets.text import text_path
 from retrace.models.heads import make_model
 from retrace.tokens.tokenizer import save_tokenizer
 from tests import tiny
-from tests.toy import ROOT, TOY, copy_settings
-
-
-@pytest.fixture(autouse=True)
-def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+from tests.toy import TOY, copy_settings
 
 
 def test_a_side_is_measured_by_this_checkouts_program_in_the_projects_folder(tmp_path: Path, monkeypatch) -> None:
