@@ -12,17 +12,15 @@ under the ROC curve (87%); flagged: 0 of 100 sound models, and 25 of 25 that lea
     python benchmarks/chance.py
 """
 
-import argparse
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from beside import plain_parser, write_result
 from scipy.special import expit
 
 from retrace.datasets.examples import Example
@@ -53,7 +51,7 @@ SETTINGS = MetricSettings(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = plain_parser(__doc__)
     parser.add_argument("--trials", type=int, default=1000, help="of each cell; default %(default)s")
     parser.add_argument("--models", type=int, default=100, help="sound ones; default %(default)s")
     arguments = parser.parse_args()
@@ -64,8 +62,7 @@ def main() -> None:
         "flags": flagged(arguments.models),
         "trials": arguments.trials,
     }
-    Path(__file__).with_suffix(".json").write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result, indent=2))
+    write_result("chance", result)
 
 
 def false_positives(trials: int) -> dict[str, dict[str, float]]:
