@@ -14,7 +14,7 @@ went unnoticed. Places are drawn by the text of their lines, so an edit elsewher
 drawn.
 
     python -m pip install cosmic-ray==8.7.0
-    python benchmarks/mutants.py [--each 20] [--seed 1] [--again] [FILE ...]   # other files keep their results
+    python benchmarks/mutants.py [--each 20] [--seed 1] [FILE ...]   # other files keep their results
 """
 
 import ast
@@ -180,17 +180,6 @@ def run_tests(folder: Path, arguments: Sequence[str]) -> int:
     return pytest.main(["-x", "--assert=plain", "-p", "no:cacheprovider", "-m", "not slow", *arguments])
 
 
-def tried(
-    folder: Path, path: str, change: Change, tests: Sequence[str], left_out: Sequence[str], seconds: float
-) -> str:
-    """How the tests end with a change, which is printed."""
-    (folder / path).write_text(change.code)
-    time.sleep(0.05)  # else the guard sees code that changed while its process began
-    end = outcome(folder, tests, left_out, seconds)
-    print(f"{path}:{change.line} {end}: {change.was}  →  {change.now}", flush=True)
-    return end
-
-
 def campaign(
     folder: Path, path: str, each: int, seed: int, settings: Mapping[str, Any], limit: float
 ) -> dict[str, Any]:
@@ -198,29 +187,16 @@ def campaign(
     tests, left_out = tests_of(path, settings), settings["left_out"]
     found: dict[str, Any] = {"seed": seed, "drawn": 0, "noticed": 0, "unnoticed": []}
     for change in drawn(path, each, seed):
-        end = tried(folder, path, change, tests, left_out, limit)
+        (folder / path).write_text(change.code)
+        time.sleep(0.05)  # else the guard sees code that changed while its process began
+        end = outcome(folder, tests, left_out, limit)
+        print(f"{path}:{change.line} {end}: {change.was}  →  {change.now}", flush=True)
         found["drawn"] += 1
         found["noticed"] += end != "passed"
         if end == "passed":
             found["unnoticed"].append({"line": change.line, "was": change.was, "now": change.now})
     (folder / path).write_text(_text(path))
     return found
-
-
-def again(
-    folder: Path, path: str, last: Mapping[str, Any], settings: Mapping[str, Any], limit: float
-) -> dict[str, Any]:
-    """A file's last result, updated by running its tests on the changes that went unnoticed then."""
-    left, tests = [], tests_of(path, settings)
-    changes = {(change.was, change.now): change for change in drawn(path, last["drawn"], last["seed"])}
-    for known in last["unnoticed"]:
-        change = changes.get((known["was"], known["now"]))
-        end = "passed"
-        if change is not None and "without_effect" not in known:
-            end = tried(folder, path, change, tests, settings["left_out"], limit)
-        left += [known] if end == "passed" else []
-    (folder / path).write_text(_text(path))
-    return {**last, "noticed": last["drawn"] - len(left), "unnoticed": left}
 
 
 def limit_of(folder: Path, tests: Sequence[str], left_out: Sequence[str]) -> float:
@@ -253,7 +229,6 @@ def main() -> None:
     parser.add_argument("files", nargs="*", metavar="FILE", help="of retrace/; all by default")
     parser.add_argument("--each", type=int, default=20, help="changes of a file")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--again", action="store_true", help="only what went unnoticed the last time")
     arguments = parser.parse_args()
     settings = YAML(typ="safe").load(SETTINGS)
     modules = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "retrace").rglob("*.py"))
@@ -267,17 +242,11 @@ def main() -> None:
         copy = copy_as_it_is(Path(folder))
         copy.run("git", "init", "-q")
         limits: dict[tuple[str, ...], float] = {}
-        paths = arguments.files or every
-        if arguments.again:
-            paths = [path for path in paths if path in files and files[path]["unnoticed"]]
-        for path in paths:
+        for path in arguments.files or every:
             tests = tuple(sorted(tests_of(path, settings)))
             if tests not in limits:
                 limits[tests] = limit_of(copy.folder, tests, settings["left_out"])
-            if arguments.again:
-                files[path] = again(copy.folder, path, files[path], settings, limits[tests])
-            else:
-                files[path] = campaign(copy.folder, path, arguments.each, arguments.seed, settings, limits[tests])
+            files[path] = campaign(copy.folder, path, arguments.each, arguments.seed, settings, limits[tests])
             write_result(files, settings["without_effect"])
 
 
