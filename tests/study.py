@@ -38,13 +38,12 @@ PUBLISHED: dict[str, Any] = {
              "precision": {"figures": ["score.mood.full.precision"], "published": ["0.5092"]},
              "recall": {"figures": ["score.mood.full.recall"], "published": ["1.0"]},
          }},
-        {"name": "cost", "title": "Cost", "columns": ["of it"],
+        {"name": "cost", "title": "Cost", "columns": ["time", "parameters", "memory"],
          "scale": {"time": "seconds", "parameters": "count", "memory": "mebibytes"},
-         "rows": {
-             "time": {"figures": ["run.mood.full.1.seconds"], "published": ["60"]},
-             "parameters": {"figures": ["parameters.bert-base.none.full.total"], "published": ["109,482,240"]},
-             "memory": {"figures": ["memory.adapter.constant"], "published": ["1.3e4"]},
-         }},
+         "rows": {"it": {
+             "figures": ["run.mood.full.1.seconds", "parameters.bert-base.none.full.total", "memory.adapter.constant"],
+             "published": ["60", "109,482,240", "1.3e4"],
+         }}},
     ],
     "doubts": [{"about": "scores/accuracy", "says": EVIL, "finding": "It is the majority's.",
                 "figures": {"majority": "baseline.mood.majority.accuracy"}}],

@@ -184,7 +184,7 @@ class PublishedTable:
 
     name: str
     title: str
-    scale: str | dict[str, str]  # of all figures, or by the headings of the columns or of the rows
+    scale: str | dict[str, str]  # of all figures, or by the headings of the columns
     columns: tuple[str, ...] | dict[str, str]  # headings; or headings and what replaces {column} in addresses
     rows: dict[str, Row]
     section: str = "Published and reproduced"  # heading under which the table stands
@@ -198,10 +198,7 @@ class PublishedTable:
         for scale in [self.scale] if isinstance(self.scale, str) else self.scale.values():
             require(scale in SCALES, "scale", scale, f"expected one of {', '.join(SCALES)}")
         if isinstance(self.scale, Mapping):
-            whole = set(self.scale) in [set(self.columns), set(self.rows)]
-            require(whole, "scale", list(self.scale), "expected all columns, or all rows")
-            allowed = "leave it out if each row has its own scale, as such figures cannot be ranked"
-            require(not self.best or set(self.scale) == set(self.columns), "best", self.best, allowed)
+            require(set(self.scale) == set(self.columns), "scale", list(self.scale), "expected all columns")
         list(self.cells())  # raises where a figure is wrong
 
     def cells(self) -> Iterator[PublishedCell]:
@@ -217,7 +214,7 @@ class PublishedTable:
                 allowed = f"expected {len(self.columns)}, one for each column"
                 require(len(cells) == len(self.columns), f"{key} of {heading}", f"{len(cells)} figures", allowed)
             for column, address, figure in zip(self.columns, addresses, row.published, strict=True):
-                scale = self.scale if isinstance(self.scale, str) else self.scale.get(column) or self.scale[heading]
+                scale = self.scale if isinstance(self.scale, str) else self.scale[column]
                 try:
                     yield PublishedCell(heading, column, address, printed(figure), scale)
                 except ValueError as error:

@@ -38,18 +38,18 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def test_published_and_reproduced_stand_side_by_side(compared: Project) -> None:
     report = json.loads((compared.folder / "reports/study.json").read_text())
     assert (report["title"], report["small"]) == (EVIL, True)
-    verdicts = {f"{name} {row}": cell["verdict"] for name, table in report["tables"].items()
-                for row, cells in table["rows"].items() for cell in cells.values()}  # fmt: skip
+    verdicts = {f"{name} {row} {column}": cell["verdict"] for name, table in report["tables"].items()
+                for row, cells in table["rows"].items() for column, cell in cells.items()}  # fmt: skip
     assert verdicts == {
-        "accuracy Full": "within", "accuracy LoRA": "not measured",
-        "scores accuracy": "beyond", "scores precision": "within", "scores recall": "within",
-        "cost time": "of this machine", "cost parameters": "exact", "cost memory": "exact",
+        "accuracy Full Mood": "within", "accuracy LoRA Mood": "not measured",
+        "scores accuracy figure": "beyond", "scores precision figure": "within", "scores recall figure": "within",
+        "cost it time": "of this machine", "cost it parameters": "exact", "cost it memory": "exact",
     }  # fmt: skip
     page = (compared.folder / "reports/study/report.md").read_text()
     for said in (
         "| Full | 77.41 ± 2.81 | 75.00 ± 0.00 (69.00 – 81.00) |",
         "| accuracy | 0.5092 | 0.7500 ± 0.0000 (0.6900 – 0.8100) ≠ |",
-        "| time | 60 | 12 |",
+        "| it | 60 | 12 |",
         "| accuracy | % | 50.0 (40.0 – 60.0) |",
         "Retrace notices: scores: mood full: recall without accuracy",
         "![mood: training loss](figures/mood-training_loss.svg)",
@@ -73,7 +73,7 @@ def test_a_rerun_gives_the_same_bytes_whatever_time_it_took(study: Project) -> N
         path.write_text(path.read_text().replace("12.5", "99.5"))
     study.stage("compare", *RUN)
     assert (study.folder / "reports/study.json").read_bytes() == before
-    assert "| time | 60 | 100 |" in (study.folder / "reports/study/report.md").read_text()
+    assert "| it | 60 | 100 |" in (study.folder / "reports/study/report.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -99,5 +99,5 @@ def test_the_command_compares_what_was_run(compared: Project) -> None:
     root = Project(compared.folder.parents[1], compared.variables)
     shown = [line.split() for line in root.stage("retrace.cli.main", "study", "compare", "mood").stdout.splitlines()]
     assert "scores accuracy figure 0.5092 0.7500 ± 0.0000 (0.6900 – 0.8100) ≠ beyond".split() in shown
-    assert "cost time of it 60 – of this machine".split() in shown
+    assert "cost it time 60 – of this machine".split() in shown
     assert " ".join(shown[-1]) == "8 figures: 2 exact, 3 within, 1 beyond, 1 not measured, 1 of this machine"

@@ -40,11 +40,6 @@ def test_rows_have_their_own_figures_or_one_pattern(tmp_path: Path) -> None:
     ]
 
 
-def test_scales_may_be_of_rows(tmp_path: Path) -> None:
-    (table,) = _read(tmp_path, tables=[ROWS | {"scale": {"tuned": "count"}}]).tables
-    assert [cell.scale for cell in table.cells()] == ["count", "count"]
-
-
 def _row(figures: list[str], published: list[Any]) -> dict[str, Any]:
     return {"rows": {"tuned": {"figures": figures, "published": published}}}
 
@@ -53,9 +48,7 @@ def test_what_is_wrong_with_a_table_is_named(tmp_path: Path) -> None:
     for table, message in (
         (ROWS | {"name": "a b"}, "name: 'a b' is not allowed; expected letters, digits and dashes"),
         (ROWS | {"scale": "meters"}, "scale: 'meters' is not allowed; expected one of fraction, percentage, "),
-        (ROWS | {"scale": {"F1": "percent"}}, "scale: ['F1'] is not allowed; expected all columns, or all rows"),
-        (ROWS | {"scale": {"tuned": "count"}, "best": "column"},
-         "best: 'column' is not allowed; leave it out if each row has its own scale"),
+        (ROWS | {"scale": {"F1": "percent"}}, "scale: ['F1'] is not allowed; expected all columns"),
         (ROWS | {"columns": ["F1", "F1"]}, "columns: ['F1', 'F1'] is not allowed; expected each heading once"),
         (ROWS | {"rows": {}}, "rows: [] is not allowed; expected at least one"),
         (ROWS | _row(["a"], ["1", "2"]), "figures of tuned: '1 figures' is not allowed; expected 2, one for each col"),
