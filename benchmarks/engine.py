@@ -2,9 +2,9 @@
 
 Models have as many layers as published ones but tiny widths, matrix products in bf16 and the attention used on GPUs
 (sdpa). Counted in the second update: waits (how often the host waits for values from the device), kernels (dispatched
-operations other than views, including Muon's), casts among them, and forward passes of the body. Also given are the
-size of the run's checkpoint and the time to draw and collate a batch, and, separately, the time to draw a batch of
-BERT-base's size, 16 blocks of 512 tokens from a vocabulary of 30,522, which a GPU's computation would hide.
+operations other than views, including Muon's), casts among them, and forward passes of the body. The time is that of
+drawing a batch of BERT-base's size, 16 blocks of 512 tokens from a vocabulary of 30,522, which a GPU's computation
+would hide.
 
 Last result: one wait for all families and heads; 0.55 to 0.87 ms to draw 16 × 512 masked tokens (engine.json).
 
@@ -14,11 +14,9 @@ Last result: one wait for all families and heads; 0.55 to 0.87 ms to draw 16 × 
 import os
 import statistics
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
 from beside import seconds_in_turn, write_result
 
 from retrace.cli.main import print_table
@@ -26,15 +24,13 @@ from retrace.compute.device import Device, open_device
 from retrace.models.settings import ModelSettings
 from retrace.objectives.language_modelling import Masking
 from retrace.tokens.tokenizer import Vocabulary
-from retrace.training.checkpoint import STATE, Checkpointer, Position
-from retrace.training.loop import Run, _shares
-from retrace.training.optimizer import make_optimizers
 from tests.counting import CASES, count_update, make_run
 from tests.tiny import random_blocks
 
 LAYERS = {"modernbert": 22, "bert": 12, "roberta": 12, "llama": 16}
 DRAWN = 20  # batches whose median time is taken
 BLOCK, BATCH, VOCABULARY = 512, 16, Vocabulary(30_522, *range(5))
+MASKINGS = {"masked": Masking(0.15), "masked as BERT's": Masking(0.15, "80-10-10"), "next tokens": None}
 
 
 def main() -> None:
@@ -45,7 +41,7 @@ def main() -> None:
             found[f"{family}, {kind}"] = counted(family, kind, Path(folder), device)
     columns = ["model, head", *next(iter(found.values()))]
     print_table(columns, [(name, *map(str, figures.values())) for name, figures in found.items()])
-    drawing = {name: round(milliseconds(drawn(masking)), 2) for name, masking in MASKINGS.items()}
+    drawing = {name: round(milliseconds_to_draw(masking), 2) for name, masking in MASKINGS.items()}
     for name, each in drawing.items():
         print(f"drawing {BATCH} × {BLOCK} tokens, {name}: {each} ms")
     write_result("engine", {"updates": found, "milliseconds_to_draw": drawing})
@@ -64,38 +60,13 @@ def counted(family: str, kind: str, folder: Path, device: Device) -> dict[str, f
         "kernels": update.kernels,
         "casts": update.casts,
         "forward passes": len(passes) / 2,  # of two updates
-        "checkpoint, MiB": round(checkpoint(run, folder) / 2**20, 2),
-        "drawing, ms": round(milliseconds(lambda: [0 for _ in _shares(run, 1)]) / run.objective.steps, 2),
     }
 
 
-def checkpoint(run: Run[Any, Any], folder: Path) -> int:
-    """Bytes of a checkpoint."""
-    optimizers = make_optimizers(run.model, run.optimizer, run.lr, run.device.bf16)
-    for weight in run.model.parameters():
-        weight.grad = torch.zeros_like(weight)
-    for optimizer in optimizers:
-        optimizer.step()
-    checkpointer = Checkpointer("engine", "", run.device)
-    checkpointer.save(run.model, optimizers, Position(step=1), [], {})
-    checkpointer.wait()
-    checkpointer.close()
-    (state,) = folder.rglob(STATE)
-    return state.stat().st_size
-
-
-def drawn(masking: Masking | None) -> Callable[[], object]:
-    """Draws the next batch of random text."""
+def milliseconds_to_draw(masking: Masking | None) -> float:
+    """The median time to draw a batch of random text."""
     batches = random_blocks(VOCABULARY, BLOCK, BATCH, masking, DRAWN).batches(1)
-    return lambda: next(batches)
-
-
-MASKINGS = {"masked": Masking(0.15), "masked as BERT's": Masking(0.15, "80-10-10"), "next tokens": None}
-
-
-def milliseconds(action: Callable[[], object]) -> float:
-    """The median time of an action."""
-    return 1000 * statistics.median(seconds_in_turn({"action": action}, DRAWN)["action"])
+    return 1000 * statistics.median(seconds_in_turn({"draw": lambda: next(batches)}, DRAWN)["draw"])
 
 
 if __name__ == "__main__":
