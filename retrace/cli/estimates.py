@@ -114,16 +114,15 @@ def memory(
     method: Tuned = "full",
     head: Annotated[Head, typer.Option(help="the task's head")] = "classification",
 ) -> None:
-    """Print the memory of one update on one device, next to what a published formula gives.
+    """Print the memory of one update on one device.
 
     MODEL is as for `retrace parameters`. The estimate runs the real model, loss and optimizer on tensors without
     values, with the precision, optimizer and attention that this machine and params.yaml would use. It covers tensors;
-    the program and memory fragmentation come on top. retrace/estimates/memory.py says what the published formulas leave
-    out.
+    the program and memory fragmentation come on top.
     """
     from retrace.compute.device import open_device
     from retrace.estimates.architectures import recipe_config
-    from retrace.estimates.memory import Load, formula_memory, update_needs
+    from retrace.estimates.memory import Load, update_needs
     from retrace.models.heads import check_length
 
     named = _named(model)
@@ -141,14 +140,10 @@ def memory(
     load = Load(batch, length, scored, device.bf16, device.attention, copies=copies, question_match=match)
     config, tune = recipe_config(named.config, recipe), partial(chosen.tune, dropout=dropout)
     needed = update_needs(kind, config, load, optimizer, tune)
-    formula = formula_memory(chosen, named.config, needed)
     print(f"{named.name}, {head}, {method}: {needed.parameters:,} parameters, {needed.trained:,} trained")
     precision = "bf16" if load.bf16 else "float32"
     print(f"{load.batch} × {load.length} tokens, matrix products in {precision}, {optimizer.kind}, {load}")
-    published = ("published", "no formula")
-    if formula:
-        published = (f"published: {formula[0]}", size(formula[1].at(batch, length)))
-    print_table((), [("", ""), *_memory_lines(needed, head), ("", ""), published])
+    print_table((), [("", ""), *_memory_lines(needed, head)])
 
 
 def _head_and_scored(head: Head, recipe: Any, named: "NamedModel", length: int) -> tuple[Any, int]:

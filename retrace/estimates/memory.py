@@ -336,11 +336,6 @@ def _loss(model: PreTrainedModel, head: Head, load: Load) -> Tensor:
     return functional.cross_entropy(scores.float(), torch.zeros(len(scores), dtype=torch.long))
 
 
-# The formulas of the published study.
-FULL = "16N + d(34blh + 9bal² + 8blh′)"
-ADAPTER = "4N + 16N_ad + 2d(4blh + 8bl·h_ad)"
-
-
 @dataclass(frozen=True)
 class Memory:
     """Bytes as a function of batch b and length l: constant + per_token·bl + per_token_pair·bl²."""
@@ -355,28 +350,25 @@ class Memory:
 
 
 def full_memory(parameters: int, config: PreTrainedConfig) -> Memory:
-    """Tuning every weight: `FULL`."""
+    """Tuning every weight: 16N + d(34blh + 9bal² + 8blh′)."""
     layers, hidden, inner = config.num_hidden_layers, config.hidden_size, config.intermediate_size
     return Memory(16 * parameters, layers * (34 * hidden + 8 * inner), layers * 9 * config.num_attention_heads)
 
 
 def adapter_memory(parameters: int, added: int, config: PreTrainedConfig, width: int) -> Memory:
-    """Tuning adapters: `ADAPTER`."""
+    """Tuning adapters: 4N + 16N_ad + 2d(4blh + 8bl·h_ad)."""
     per_token = 2 * config.num_hidden_layers * (4 * config.hidden_size + 8 * width)
     return Memory(4 * parameters + 16 * added, per_token, 0)
 
 
-def formula_memory(method: Method, config: PreTrainedConfig, needs: Needs) -> tuple[str, Memory] | None:
-    """The formula for a method, and its coefficients for a model; None if the study has none.
-
-    There is also none for all weights of a family whose config names the inner size differently, as DistilBERT's does.
-    """
-    if method.file in ("full", "scratch") and hasattr(config, "intermediate_size"):
-        return FULL, full_memory(needs.parameters, config)
+def formula_memory(method: Method, config: PreTrainedConfig, needs: Needs) -> Memory | None:
+    """What the formula for a method gives for a model; None if the study has none."""
+    if method.file in ("full", "scratch"):
+        return full_memory(needs.parameters, config)
     if method.file != "adapter":
         return None
     width = max(1, config.hidden_size // getattr(method.settings, "reduction", 1))
-    return ADAPTER, adapter_memory(needs.parameters - needs.trained, needs.trained, config, width)
+    return adapter_memory(needs.parameters - needs.trained, needs.trained, config, width)
 
 
 # The study's example, as RoBERTa, which is what it tunes, and the figures printed for it.

@@ -235,7 +235,7 @@ def estimate(
             "model": name, "batch × length": f"{batch} × {length}", "method": label,
             "parameters": needs.parameters, "trained": needs.trained, "weights": needs.weights,
             "gradients": needs.gradients, "moments": needs.moments, "activations": needs.activations,
-            "estimate": needs.peak, "by the formula": math.nan if formula is None else formula[1].at(batch, length),
+            "estimate": needs.peak, "by the formula": math.nan if formula is None else formula.at(batch, length),
         })  # fmt: skip
     found = pd.DataFrame(rows)
     for share, column in (("saved", "estimate"), ("saved by the formula", "by the formula")):
