@@ -38,13 +38,10 @@ _STRING, _NUMBER = Value("string"), Value("int32")
 _SENTENCES = Features(sentence=_STRING, label=ClassLabel(names=["negative", "positive"]), idx=_NUMBER)
 _ANSWERS = {"text": List(_STRING), "answer_start": List(_NUMBER)}
 _QUESTIONS = Features(id=_STRING, title=_STRING, context=_STRING, question=_STRING, answers=_ANSWERS)
-_SPLITS = ("train", "validation", "test")
-# Some of GLUE's other tasks: the columns of their texts, their label, their splits. stsb has a number for a class.
-_ENTAILMENT = ClassLabel(names=["entailment", "neutral", "contradiction"])
-_TASKS: dict[str, tuple[tuple[str, ...], Any, tuple[str, ...]]] = {
-    "ax": (("premise", "hypothesis"), _ENTAILMENT, ("test",)),
-    "cola": (("sentence",), ClassLabel(names=["unacceptable", "acceptable"]), _SPLITS),
-    "stsb": (("sentence1", "sentence2"), Value("float32"), _SPLITS),
+# Some of GLUE's other tasks: the columns of their texts, their label, their splits.
+_TASKS: dict[str, tuple[tuple[str, ...], ClassLabel, tuple[str, ...]]] = {
+    "ax": (("premise", "hypothesis"), ClassLabel(names=["entailment", "neutral", "contradiction"]), ("test",)),
+    "cola": (("sentence",), ClassLabel(names=["unacceptable", "acceptable"]), ("train", "validation", "test")),
 }
 
 Lines = dict[str, list[str]]  # of running text, by part
@@ -97,7 +94,7 @@ def _wikitext(parts: Lines) -> Splits:
 def glue(parts: Mapping[str, Sequence[Example]]) -> Files:
     """SST-2 of `train` and `dev`: sentences end in a space, as published; the test split's labels are withheld.
 
-    It is one of four configs; the others have two rows a split.
+    It is one of three configs; the others have two rows a split.
     """
 
     def rows(part: str, labelled: bool) -> Dataset:
@@ -113,7 +110,7 @@ def glue(parts: Mapping[str, Sequence[Example]]) -> Files:
     return repository(configs, {**HEADS[GLUE], "config_names": list(configs)})
 
 
-def _task(columns: tuple[str, ...], label: Any, splits: tuple[str, ...]) -> Splits:
+def _task(columns: tuple[str, ...], label: ClassLabel, splits: tuple[str, ...]) -> Splits:
     features = Features({**dict.fromkeys(columns, _STRING), "label": label, "idx": _NUMBER})
     labels, texts = {split: [-1, -1] if split == "test" else [0, 1] for split in splits}, ["text 0", "text 1"]
     rows = {split: {**dict.fromkeys(columns, texts), "label": labels[split], "idx": [0, 1]} for split in splits}
