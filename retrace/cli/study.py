@@ -20,7 +20,7 @@ from retrace.cli.settings import write_presets
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import CODE, take
-from retrace.core.paths import OWN, WORKSPACES
+from retrace.core.paths import OWN, WORKSPACES, require_checkout
 from retrace.core.records import WRITTEN as WRITTEN_BY_RUNS
 from retrace.core.records import git, try_git, uncommitted
 from retrace.core.settings import LARGEST_SEED, Seed, build, build_file, read_params, read_yaml
@@ -134,7 +134,8 @@ def records() -> None:
     """
     from retrace.study.records import records_page
 
-    print(records_page(next(iter(_folders().values())).parents[1]), end="")
+    require_checkout(STUDIES)
+    print(records_page(Path()), end="")
 
 
 def _folder(name: str) -> Path:
@@ -145,13 +146,9 @@ def _folder(name: str) -> Path:
 
 
 def _folders() -> dict[str, Path]:
-    """The studies of the project that contains the working directory, by name."""
-    here = Path.cwd()
-    for above in (here, *here.parents):
-        found = sorted(path.parent for path in (above / STUDIES).glob(f"*/{PUBLISHED}"))
-        if found:
-            return {folder.name: folder for folder in found}
-    raise InputError(f"no folder {STUDIES} with a study in it, in {here} or a folder above it")
+    """The studies, by name."""
+    require_checkout(STUDIES)
+    return {path.parent.name: path.parent for path in sorted(Path.cwd().glob(f"{STUDIES}/*/{PUBLISHED}"))}
 
 
 def workspace(study: Path, small: bool, seed: int | None) -> Path:

@@ -35,9 +35,7 @@ def project(tmp_path: Path) -> Project:
 
 
 @pytest.mark.usefixtures("mood")
-@pytest.mark.parametrize("place", ["", "studies", "studies/mood/data/checkpoints"])
-def test_studies_are_listed_from_anywhere_in_the_project(monkeypatch, place: str) -> None:
-    monkeypatch.chdir(place or ".")
+def test_studies_are_listed() -> None:
     assert retrace("study", "list").out.splitlines()[1].split() == ["mood", "3", "7", "not", "run", EVIL]
 
 
@@ -65,7 +63,8 @@ def test_settings_of_dvc_that_it_cannot_read_are_one_line() -> None:
 
 def test_a_folder_without_studies_is_one_line(monkeypatch) -> None:
     monkeypatch.chdir("/")
-    assert "no folder studies with a study in it, in " in refused("study", "list")
+    said = "error: studies: no such file or folder; run it in the folder of a checkout\n"
+    assert refused("study", "list") == said
 
 
 def _fill(project: Project, name: str, small: bool) -> Path:

@@ -34,7 +34,7 @@ def _entry(commit: str = COMMIT, **figures: Sequence[float]) -> Entry:
 
 
 def test_the_page_is_what_the_command_prints(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT / "docs")
+    monkeypatch.chdir(ROOT)
     assert (ROOT / "docs/records.md").read_text() == retrace("records").out, "run: retrace records > docs/records.md"
 
 
