@@ -28,7 +28,7 @@ from retrace.perplexity.measures import PERPLEXITY_DETAILS, PerplexityReport
 from retrace.publishing.bundle import Address, LoadingCode
 from retrace.report.blocks import Code, Table
 from retrace.report.flags import LANGUAGE_MODELS, TEXTS, TITLES, Found
-from retrace.report.names import baseline_name, score_rows
+from retrace.report.names import baseline_name, score_rows, with_real_thresholds
 from retrace.report.page import fill_markdown
 from retrace.report.pretraining import INTERVALS, perplexity_table
 from retrace.report.results import judged, most_seeds, read_tasks, seconds_of, shares_of
@@ -333,7 +333,8 @@ def headline_figures(model: Trained) -> dict[str, float]:
 
 def _score_table(model: Trained) -> Table:
     task, _, trial = model.scored[0]
-    columns = [(trial.figures, trial.intervals, {}), (trial.before, {}, {})]
+    now, before = (with_real_thresholds(figures, [figures]) for figures in (trial.figures, trial.before))
+    columns = [(now, trial.intervals, {}), (before, {}, {})]
     columns += [(baseline.figures, baseline.intervals, {}) for baseline in task.baselines.values()]
     header = ("score", "unit", "this model", "before fine-tuning", *map(baseline_name, task.baselines))
     return Table(header, score_rows(trial.figures, task.legend, columns))

@@ -1,22 +1,21 @@
 """The folds of a task's section: tables of every pair of methods, every score, every class, and the learning curves."""
 
-from collections.abc import Sequence
 from functools import partial
 
 import pandas as pd
 
-from retrace.evaluation.records import ClassBreakdown, Figures
+from retrace.evaluation.records import ClassBreakdown
 from retrace.report.blocks import Fold, Table, figure_text
 from retrace.report.names import (
     Scores,
     baseline_name,
     capital,
     method_name,
-    never_answers,
     p_text,
     score_rows,
     shown,
     shown_signed,
+    with_real_thresholds,
     with_unit,
 )
 from retrace.report.results import TaskResults
@@ -69,8 +68,8 @@ def _scores(task: TaskResults) -> Fold:
         began, ended = [seed.before for seed in seeds], [seed.figures for seed in seeds]
         before = pd.DataFrame(began).mean().to_dict()
         header += [f"{method_name(method)}, before", method_name(method)]
-        columns.append((_with_real_thresholds(before, began), {}, {}))
-        columns.append((_with_real_thresholds(details.figures, ended), details.intervals, details.std))
+        columns.append((with_real_thresholds(before, began), {}, {}))
+        columns.append((with_real_thresholds(details.figures, ended), details.intervals, details.std))
         kept.append(f"{method_name(method)} {', '.join(str(seed.epoch) for seed in seeds)}")
     note = "In brackets: 95% intervals. After ±: the seeds’ standard deviation. Before: the model before fine-tuning."
     if task.kind == "question_answering":
@@ -79,16 +78,6 @@ def _scores(task: TaskResults) -> Fold:
     notes += [f"{name}: {said}." for name, said in task.details.notes.items()]
     table = Table(header, score_rows(names, legend, columns), label=f"Scores {task.name}")
     return Fold("Every score", f"{len(names)} scores", [note, table, *notes])
-
-
-def _with_real_thresholds(means: Figures, seeds: Sequence[Figures]) -> Figures:
-    """Means over seeds, without a best threshold that some seed does not have because never answering scores best."""
-
-    def is_real(name: str) -> bool:
-        best = name.removesuffix("_thresh")
-        return best == name or not any(never_answers(figures, best) for figures in seeds)
-
-    return {name: value for name, value in means.items() if is_real(name)}
 
 
 def _classes(task: TaskResults) -> Fold:
@@ -107,7 +96,7 @@ def _classes(task: TaskResults) -> Fold:
 
 def _curve(task: TaskResults, curve: pd.DataFrame) -> Fold:
     legend, columns = task.curve_legend, {}
-    rows = [_with_real_thresholds(row, [row]) for row in curve.to_dict("records")]
+    rows = [with_real_thresholds(row, [row]) for row in curve.to_dict("records")]
     curve = pd.DataFrame(rows, columns=curve.columns)
     for name in map(str, curve):
         figure = legend.get(name)

@@ -139,6 +139,16 @@ def never_answers(figures: Figures, best: str) -> bool:
     return figures[f"{best}_thresh"] == 0 and math.isclose(figures[best], nothing, rel_tol=1e-9)
 
 
+def with_real_thresholds(means: Figures, seeds: Sequence[Figures]) -> Figures:
+    """Means over seeds, without a best threshold that some seed does not have because never answering scores best."""
+
+    def is_real(name: str) -> bool:
+        best = name.removesuffix("_thresh")
+        return best == name or not any(never_answers(figures, best) for figures in seeds)
+
+    return {name: value for name, value in means.items() if is_real(name)}
+
+
 def score_rows(names: Iterable[str], legend: Legend, columns: Sequence[Scores]) -> list[tuple[str, ...]]:
     """A row for each figure: name, unit and the columns' values."""
     return [

@@ -86,6 +86,20 @@ def test_the_metadata_names_what_is_known() -> None:
     assert result["dataset"]["type"] == "not-on-the-hub"
 
 
+def test_the_threshold_above_which_nothing_is_answered_is_not_0_in_the_card_either() -> None:
+    """4 of 10 questions have no answer, so 40 is the score of none. Before training, 0 was the best threshold."""
+    figures = {"total": 10, "NoAns_total": 4, "best_f1": 40.0, "best_f1_thresh": 0.0}
+    trial = SeedDetails(epoch=1, figures=figures, intervals={}, before=figures | {"best_f1": 60.0})
+    legend = dict.fromkeys(("total", "NoAns_total"), Figure("count", "neither", "questions"))
+    legend |= {"best_f1": Figure("percentage", "higher", "F1"), "best_f1_thresh": Figure("score", "neither", "at")}
+    task = TaskDetails(baselines={}, legend=legend, headlines=["best_f1"], methods={}, comparisons=[])
+    text = _card(scored=[(task, None, trial)]).text
+    assert "| F1 | % | 40.0 | 60.0 |" in text
+    assert "| at |  | – | 0.0000 |" in text
+    said = "A best threshold of –: never answering scores best."
+    assert [said in _card(may_abstain=may).text for may in (True, False)] == [True, False]
+
+
 def test_data_of_the_hub_is_named_with_its_commit_licence_and_authors() -> None:
     origins = [
         hub_origin("text", Pin("Salesforce/wikitext", COMMIT), "wikitext-2-raw-v1", "validation", None),
