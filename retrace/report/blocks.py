@@ -186,7 +186,7 @@ def signed(value: float, digits: int = 1) -> str:
 
 def _rounded(value: float, digits: int) -> float:
     """Rounded without floating-point noise first, so that 1.25 and 1.2500000000000011 round alike."""
-    return round(round(value, NOISE), digits)
+    return round(round(value, max(NOISE, digits)), digits)
 
 
 def _slug(text: str) -> str:

@@ -219,6 +219,8 @@ def test_as_many_digits_are_shown_as_were_printed() -> None:
     assert _cell("percentage", "0", "score.sst2.full.exact_match").shown == "60.00", "none at all is no rounded 0.4"
     assert _cell("fraction", "0.8").shown == "0.8 (0.8 – 0.9)"
     assert _cell("fraction", "0.80000").shown == "0.80000 (0.75000 – 0.86000)"
+    of_thirteen = _cell("fraction", "0.0009801603959", "before.sst2.two.accuracy").shown
+    assert of_thirteen == "0.5000000000000 ± 0.3535533905933 (0.0000000000000 – 1.0000000000000)"
     assert {_cell("fraction", said).shown for said in ("1", "1.0", None)} == {"0.8000 (0.7500 – 0.8600)"}
     within = _cell("fraction", "0.80-0.70")
     assert (within.printed, within.shown) == ("0.80-0.70", "0.80 (0.75 – 0.86)")
