@@ -113,6 +113,18 @@ def test_a_learning_curve_is_the_mean_over_seeds_and_only_a_headline_stands_besi
     assert [svg.joined(row.panels[0].drawn).count('class="dash"') for row in (accuracy, loss)] == [1, 0]
 
 
+def test_what_one_seed_lacks_has_no_mean_over_the_others_before_training_either() -> None:
+    """As where a metric needs a text that is called good: before training, the second of two seeds calls none so."""
+    accuracies = (("1", 0, 0.25), ("1", 1, 0.5), ("2", 0, math.nan), ("2", 1, 0.52))
+    rows = [{"method": "full", "seed": seed, "epoch": epoch, "accuracy": of} for seed, epoch, of in accuracies]
+    seeds = {"1": METHOD.seeds["1"], "2": METHOD.seeds["1"].model_copy(update={"before": {}})}
+    task = _task(pd.DataFrame(rows), seeds=seeds)
+    page = as_markdown("T", [Section("S", task_folds(task))])
+    assert "| accuracy | % | 50.0 (49.0 – 53.0) | – | 51.0 (49.0 – 53.0) |" in page
+    (row,) = learning(task, "accuracy")
+    assert row.panels[0].label == "Full: accuracy by epoch, 51.0"
+
+
 def test_the_expected_calibration_error_stands_beside_its_plot() -> None:
     task = _task(figures=FIGURES | {"expected_calibration_error": 0.123})
     (shown,) = (of for of in task_panels(task) if of.title == "Calibration")
