@@ -41,8 +41,8 @@ def verdict(
 ) -> list[str]:
     """What pretraining gains, what training fewer weights costs, the perplexity, and what does not beat the baselines.
 
-    `shares` are the percentages of weights that are trained by the methods that start from the same model. A rule that
-    does not apply, for instance because a method was not run, adds no sentence.
+    `shares` are the percentages of weights that are trained by the methods that start from the same model, the largest
+    over tasks. A rule that does not apply, for instance because a method was not run, adds no sentence.
     """
     # A model of other sizes from scratch does not tell what pretraining is worth.
     is_alike = SCRATCH in shares or FULL not in shares
@@ -90,7 +90,8 @@ def _cheap(tasks: Sequence[TaskResults], shares: Mapping[str, float]) -> str:
         f"{gain.text}{points(task.legend)} on {task.judged}{' (a tie)' if gain.is_tie else ''}"
         for task, gain in gains[best]
     ]
-    trains = f"{method_name(best)} trains **{_trained(shares[best])}% of the weights**"
+    most = "at most " if len(tasks) > 1 else ""  # a method may train more on one task than on another
+    trains = f"{method_name(best)} trains {most}**{_trained(shares[best])}% of the weights**"
     return f"{trains}; against full fine-tuning it scores {listed(parts)}."
 
 
@@ -169,7 +170,8 @@ def summary_sections(
 ) -> list[Section]:
     """The section of results; none if no task has a score.
 
-    `shares` are the percentages of weights that methods train, `seconds` their training times, means over seeds.
+    `shares` are the percentages of weights that methods train, the largest over tasks; `seconds` their training times,
+    means over seeds.
     """
     tasks = [task for task in all_tasks if task.methods]
     if not tasks:
@@ -188,7 +190,7 @@ def reading(tasks: Sequence[TaskResults]) -> str:
     best = "Bold: the best method, and those not significantly different from it (≈, paired by example)."
     each = ", the mean over seeds" if most_seeds(tasks) > 1 else ""
     time = f"Time: of fine-tuning alone{each}, summed over the tasks that a method was run on."
-    return f"95% interval over {covers}. {best} {time}"
+    return f"95% interval over {covers}. {best} {time} Weights trained: the largest share over these tasks."
 
 
 class RankedScore(NamedTuple):

@@ -28,7 +28,7 @@ from retrace.report.flags import (
 from retrace.report.folds import task_folds
 from retrace.report.page import as_html, as_markdown
 from retrace.report.pretraining import ABSENT, perplexity_by_epoch, pretraining_section
-from retrace.report.results import TaskResults, judged, most_seeds, read_tasks, seconds_of
+from retrace.report.results import TaskResults, judged, most_seeds, read_tasks, seconds_of, shares_of
 from retrace.report.runs import data_fold, models_folds
 from retrace.report.tasks import calibration, confusion, learning, losses, task_panels, task_section, thresholds
 from retrace.statistics.scales import CURVES, Comparison, Figure, Flags, Shortfall
@@ -636,6 +636,17 @@ def test_the_better_of_the_cheap_methods_stands_against_full_fine_tuning() -> No
     assert not any("trains" in sentence for sentence in _said(task, elsewhere, lora=9.88)), "LoRA was run on one only"
     whole = _compared({"full": 0.9, "scratch": 0.7}, [("full", "scratch", 0.2, "full")])
     assert not any("trains" in sentence for sentence in _said(whole, full=100.0, scratch=100.0))
+
+
+def test_a_method_that_trains_more_on_one_task_than_on_another_trains_at_most_that_share() -> None:
+    """As the adapters of params.yaml do, whose bottlenecks are wider on questions."""
+    runs = {f"{task} adapter 1": RUN.model_copy(update={"parameters": 100, "trained_parameters": trained})
+            for task, trained in (("sst2", 8), ("squad", 20))}  # fmt: skip
+    pairs = [("full", "adapter", 0.05, "full")]
+    tasks = [_compared({"full": 0.9, "adapter": 0.85}, pairs, name=name) for name in ("sst2", "news")]
+    said = "Adapter trains at most **20.0% of the weights**; against full fine-tuning it scores −5.0 points on reviews"
+    assert any(sentence.startswith(said) for sentence in summary.verdict(tasks, None, shares_of(runs)))
+    assert "Weights trained: the largest share over these tasks." in summary.reading(tasks)
 
 
 def test_a_method_of_another_model_is_not_set_against_full_fine_tuning() -> None:
