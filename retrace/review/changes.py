@@ -190,7 +190,7 @@ class _Judge:
         is_clear = not interval["low"] <= 0 <= interval["high"]
         ends = signed(what, *interval.values())
         if found.is_of_models:
-            drawn = "documents" if place.figure == FIGURE else "examples"
+            drawn = {"pseudo": "passages"}.get(place.who, "documents") if place.figure == FIGURE else "examples"
             counts, why = is_clear and is_far, f"{tolerance}; one seed, 95% interval {ends} over {drawn}"
         else:
             counts, why = is_clear, f"95% interval {ends}, {how}" + (f"; {tolerance}" if is_far else "")

@@ -442,6 +442,14 @@ def test_perplexities_are_paired_by_document(repository: Repository) -> None:
     assert "one seed, 95% interval −0.68 to −0.46 over documents" in change.why
 
 
+def test_a_pseudo_perplexity_is_paired_by_passage(repository: Repository) -> None:
+    repository.commit(perplexity=_lose([1.8] * 100, kind="pseudo"))
+    repository.write(perplexity=_lose([1.8, 1.6] * 50, kind="pseudo"))
+    (change,) = _found()[1].changes
+    assert "one seed, 95% interval " in change.why
+    assert change.why.endswith(" over passages")
+
+
 def test_a_perplexity_has_no_interval_if_one_side_scored_only_one_document(repository: Repository) -> None:
     """Other masks may leave two of the three documents without a scored token."""
     for nats, scored in ((1.8, [20.0, 0.0, 0.0]), (1.7, [20.0] * 3)):
