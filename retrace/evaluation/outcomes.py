@@ -155,8 +155,9 @@ def load_metric(name: str, key: str) -> ModuleType:
     what a metric needs.
     """
     metric = load_plugin(METRICS, name, ("FIGURES", "resampled"), key)
+    scales = tuple(scale for scale in SCALES if scale != "percent")  # which has no ends, unlike percentage
     for figure, what in metric.FIGURES.items():
-        for field, value, allowed in (("scale", what.scale, tuple(SCALES)), ("better", what.better, get_args(Better))):
+        for field, value, allowed in (("scale", what.scale, scales), ("better", what.better, get_args(Better))):
             if value not in allowed:
                 said = f"{figure}: {field}: {value!r} is not allowed; expected one of {', '.join(allowed)}"
                 raise InputError(f"{plugin_file(METRICS, name)}: {said}")

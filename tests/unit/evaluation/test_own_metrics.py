@@ -23,6 +23,7 @@ def _set(monkeypatch: pytest.MonkeyPatch, value: Any, **figure: Any) -> None:
 
 
 OWN = Figure("fraction", "higher")
+SCALES = "expected one of fraction, percentage, correlation, score, ratio, count, perplexity, loss, seconds, mebibytes"
 
 
 @pytest.mark.parametrize(
@@ -33,8 +34,9 @@ OWN = Figure("fraction", "higher")
         (lambda weights: np.full(len(weights), np.nan), OWN, "own is nan; expected a finite number, or none"),
         (lambda weights: weights.mean(axis=1), None, "own is not in FIGURES"),
         (lambda weights: weights.mean(axis=1), Figure("share", "higher"),
-         "own: scale: 'share' is not allowed; expected one of fraction, percentage, percent, correlation, score, "
-         "ratio, count, perplexity, loss, seconds, mebibytes"),
+         f"own: scale: 'share' is not allowed; {SCALES}"),
+        (lambda weights: weights.mean(axis=1), Figure("percent", "higher"),  # of published tables; it has no ends
+         f"own: scale: 'percent' is not allowed; {SCALES}"),
         (lambda weights: weights.mean(axis=1), Figure("fraction", "up"),  # pyright: ignore[reportArgumentType]
          "own: better: 'up' is not allowed; expected one of higher, lower, neither"),
     ],
