@@ -53,7 +53,7 @@ bench: $(BIN)/.dev ## Speed, memory and exactness, an hour or more; PROJECT name
 	python benchmarks/fine_tuning.py --project $(PROJECT)
 
 hub-demo: $(BIN)/.dev ## Data from a hub, training, publishing and loading back, on a local hub, in minutes
-	demo=$$(mktemp -d) && python -m tests.hub.demo $$demo; rm -rf $$demo
+	demo=$$(mktemp -d) && python -m tests.hub.demo $$demo; code=$$?; rm -rf $$demo; exit $$code
 
 check: $(BIN)/.dev ## Format, lint, types, architecture, spelling
 	ruff format --check .
