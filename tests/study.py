@@ -48,6 +48,7 @@ PUBLISHED: dict[str, Any] = {
     "doubts": [{"about": "scores/accuracy", "says": EVIL, "finding": "It is the majority's.",
                 "figures": {"majority": "baseline.mood.majority.accuracy"}}],
     "choices": ["Batch: 16."],
+    "first_samples": 1,
 }  # fmt: skip
 SEEDS = {
     "1": {"accuracy": 0.75, "precision": 0.6, "recall": 0.8, "validation_loss": 0.6},

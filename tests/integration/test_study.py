@@ -54,8 +54,11 @@ def test_published_and_reproduced_stand_side_by_side(compared: Project) -> None:
         "Retrace notices: scores: mood full: recall without accuracy",
         "![mood: training loss](figures/mood-training_loss.svg)",
         "Training started from the weights of org/tiny@0123 (licence: mit).",
+        "the first 1 of 2</summary>",
+        r"| 1 | \<script\>good\</script\> | good | ✓ good |",
     ):
         assert said in page
+    assert "| 2 | bad ale |" not in page
     figures = {path.name for path in (compared.folder / "reports/study/figures").iterdir()}
     assert {"mood-accuracy.svg", "mood-confusion.svg", "mood-loss.svg", "mood-training_loss.svg"} <= figures
 
