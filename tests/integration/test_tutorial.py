@@ -57,6 +57,10 @@ def test_an_experiment_changes_one_setting_and_is_applied(clone: Project) -> Non
     difference = _quiet(clone, "dvc", "metrics", "diff", "--md")
     assert all(name in difference for name in ("reports/perplexity.json", "valid.masked", "sst2.full.validation_loss"))
     assert "baselines" not in difference
+    review = clone.stage("retrace.cli.main", "review", code=None).stdout  # a toy model may have become worse, so 0 or 1
+    assert "| lr | 0.002 | 0.0005 |" in review
+    assert " over documents |" in review, "both have their losses, the last commit's in DVC's cache"
+    assert "out of date" not in review
     clone.run("git", "checkout", "-q", ".")
     _quiet(clone, "dvc", "checkout")
     assert "faster" in _quiet(clone, "dvc", "exp", "show", "--only-changed")
