@@ -1,6 +1,7 @@
 """Data from the hub: the real clients in processes of their own, against a hub on loopback."""
 
 import json
+import re
 import shutil
 import sys
 from collections import Counter
@@ -14,6 +15,7 @@ from retrace.core.paths import questions_path
 from retrace.datasets.examples import read_classes, read_examples, read_task
 from retrace.datasets.source import Source
 from retrace.datasets.squad import read_questions
+from retrace.datasets.text import PARTS, read_documents, text_path
 from tests.hub import READ_TOKEN, STRANGER_TOKEN, Cut, LocalHub, Silence, Status
 from tests.hub.content import add_datasets
 from tests.hub.content.datasets import GLUE, SQUAD, WIKITEXT
@@ -72,6 +74,17 @@ def test_the_source_is_what_the_sample_is_and_is_fetched_once(user: Project, hub
     shutil.rmtree(tmp_path / "home/retrace")  # the rows; what was fetched is there still
     user.with_variables(HF_HUB_OFFLINE="1").stage("sources.hub")
     assert (_bytes(user.folder / "data"), len(hub.requests)) == (before, asked)
+
+
+def test_the_lines_in_the_docs_write_wikitext_as_files_of_ones_own(user: Project) -> None:
+    """Those of the sample, of which the hub's are made."""
+    (lines,) = re.findall(r"(?s)```python\n(.*?)```", (ROOT / "docs/data.md").read_text())
+    loopback = "import datasets\ndatasets.config.USE_PARQUET_EXPORT = False  # which has a host of its own\n"
+    user.run(sys.executable, "-c", loopback + lines)
+    user.stage("sources.sample")
+    for part in PARTS:
+        own, sample = (text_path(user.folder / "data" / name, part) for name in ("own/wikitext-2", "text"))
+        assert list(read_documents(own)) == list(read_documents(sample))
 
 
 def test_a_study_that_no_test_runs_pins_what_there_is(user: Project, hub: LocalHub) -> None:
