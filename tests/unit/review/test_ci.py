@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 from tests.toy import ROOT, Project, copy_settings
 
 WORKFLOW: dict[str, Any] = YAML(typ="safe").load(ROOT / ".github/workflows/ci.yml")
+GITLAB: dict[str, Any] = YAML(typ="safe").load(ROOT / ".ci/gitlab.yml")
 STAGE = """stages:
   make:
     cmd: python make.py
@@ -107,18 +108,29 @@ def test_a_comment_is_updated_where_there_is_one(tmp_path: Path, comment: str, m
     assert "https://example.org/o/r/actions/runs/7" in said
 
 
-def test_gitlabs_token_is_on_no_command_line(tmp_path: Path) -> None:
-    """With a `curl` that writes down what it is asked and given, and lists no comments."""
-    (script,) = YAML(typ="safe").load(ROOT / ".ci/gitlab.yml")["review"]["after_script"]
-    curl, notes = tmp_path / "curl", "https://example.org/projects/7/merge_requests/3/notes"
+@pytest.mark.parametrize(
+    ("notes", "asked"),
+    [
+        ([{"id": 11, "body": "Thanks"}], "--request POST --data-urlencode body@body.md {}"),
+        ([{"id": 11, "body": "Thanks"}, {"id": 12}], "--request PUT --data-urlencode body@body.md {}/12"),
+    ],
+)
+def test_gitlabs_comment_is_updated_too(tmp_path: Path, notes: list[dict[str, Any]], asked: str) -> None:
+    """With a `curl` that writes down what it is asked and lists the notes, of which the second is what was posted."""
+    curl, said = tmp_path / "curl", tmp_path / "asked"
     curl.write_text(
-        '#!/bin/sh\nprintf "%s\\n" "$*" >> asked\ncat >> given\ncase "$*" in *per_page*) echo "[]";; esac\n'
+        '#!/bin/sh\nprintf "%s\\n" "$*" >> "$ASKED"\ncase "$*" in *per_page*) printf "%s" "$NOTES";; esac\n'
     )
     curl.chmod(0o755)
-    (tmp_path / "review.md").write_text("**better**")
-    names = {"CI_API_V4_URL": "https://example.org", "CI_PROJECT_ID": "7", "CI_MERGE_REQUEST_IID": "3"}
-    path = {"PATH": f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}", "REVIEW_TOKEN": "planted"}
-    subprocess.run(["sh", "-c", script], cwd=tmp_path, env=os.environ | names | path, check=True)
-    listed, posted = (tmp_path / "asked").read_text().splitlines()
-    assert posted == f"--silent --fail --config - --request POST --data-urlencode body@body.md {notes}"
-    assert ("planted" in listed, (tmp_path / "given").read_text()) == (False, 'header = "PRIVATE-TOKEN: planted"\n' * 2)
+    (tmp_path / "review.md").write_text("**better: `$(touch /)`**\n")
+    posted = "<!-- retrace-review -->\n**better: `$(touch /)`**\n"
+    listed = json.dumps([{"body": posted.rstrip()} | note for note in notes])
+    names = {"CI_API_V4_URL": "https://example.org/api/v4", "CI_PROJECT_ID": "7", "CI_MERGE_REQUEST_IID": "3"}
+    path = f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    variables = os.environ | names | {"PATH": path, "REVIEW_TOKEN": "t", "ASKED": str(said), "NOTES": listed}
+    (script,) = GITLAB["review"]["after_script"]
+    subprocess.run(["bash", "-c", script], cwd=tmp_path, env=variables, check=True)
+    assert (tmp_path / "body.md").read_text() == posted
+    *_, last = said.read_text().splitlines()
+    place = "https://example.org/api/v4/projects/7/merge_requests/3/notes"
+    assert last == f"--silent --fail --header PRIVATE-TOKEN: t {asked.format(place)}"
