@@ -28,10 +28,14 @@ from retrace.sample.language import (
     NEGATORS,
     PRAISE,
     QUESTIONS,
+    RELATIONS,
     STATEMENTS,
+    Relation,
     Style,
+    ask,
     is_held_out,
     judge,
+    state,
 )
 from retrace.sample.world import NameMaker, build_world
 from tests.toy import ROOT, SAMPLE
@@ -89,11 +93,26 @@ def test_splits_share_no_sentence(corpus: Source) -> None:
     assert not contexts[0] & contexts[1]
 
 
+def test_splits_share_no_entity(corpus: Source) -> None:
+    documents = [read_documents(text_path(corpus.text, part)) for part in PARTS]
+    titles = [{document.partition("\n")[0] for document in of} for of in documents]
+    assert len(set[str]().union(*titles)) == sum(map(len, titles))
+
+
 def test_splits_share_no_phrasing() -> None:
+    """Of 35 phrasings of a statement and as many of a question, 7 each are held out, with every frame and noun."""
+
+    def phrasings(relation: Relation, held_out: bool) -> set[str]:
+        rng, style = random.Random(0), Style(held_out, 0.5)
+        pairs = ((state(rng, relation, style, "A", "B"), ask(rng, relation, style, "A")) for _ in range(1000))
+        return {text for pair in pairs for text in pair}
+
+    for relation in RELATIONS.values():
+        train, held_out = phrasings(relation, False), phrasings(relation, True)
+        assert (len(train), len(held_out), train & held_out) == (56, 14, set())
     frames, nouns = range(len(STATEMENTS)), range(7)
-    held_out = [(frame, noun) for frame in frames for noun in nouns if is_held_out(frame, noun)]
-    assert [set(of) for of in zip(*held_out, strict=True)] == [set(frames), set(nouns)]
-    assert len(held_out) < len(frames) * len(nouns) / 3
+    kept = [(frame, noun) for frame in frames for noun in nouns if is_held_out(frame, noun)]
+    assert [set(of) for of in zip(*kept, strict=True)] == [set(frames), set(nouns)]
     assert len(QUESTIONS) == len(STATEMENTS)
 
 
