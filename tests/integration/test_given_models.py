@@ -11,8 +11,6 @@ from retrace.tokens.tokenizer import TOKENIZER_FILES
 from tests.hub.content.models import BERT, LLAMA, MODERNBERT, ROBERTA, published_models, write_model
 from tests.toy import Project
 
-pytestmark = pytest.mark.timeout(600)
-
 UNUSED = {"hidden_size": 8, "layers": 1, "heads": 1, "intermediate_size": 8, "max_positions": 8}  # not the model's
 
 

@@ -21,8 +21,6 @@ from tests.campaigns import places
 from tests.integration.conftest import PLANTED
 from tests.toy import Project, holding
 
-pytestmark = pytest.mark.timeout(600)
-
 CELLS = {f"finetune-{task}-{method}-1" for task in ("sst2@sst2", "squad@squad") for method in ("full", "scratch")}
 SOURCES = {"data/dvc.yaml:source", "data/dvc.yaml:model"}
 ALL = {*SOURCES, "tokenize", "pretrain", "perplexity-eval", *CELLS, "evaluate", "report"}
