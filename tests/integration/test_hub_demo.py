@@ -8,6 +8,8 @@ import pytest
 
 from tests.hub import demo
 
+pytestmark = pytest.mark.timeout(900)
+
 
 def test_a_model_is_trained_published_once_and_loaded_by_its_card(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
