@@ -116,10 +116,13 @@ def test_a_comment_is_updated_where_there_is_one(tmp_path: Path, comment: str, m
     ],
 )
 def test_gitlabs_comment_is_updated_too(tmp_path: Path, notes: list[dict[str, Any]], asked: str) -> None:
-    """With a `curl` that writes down what it is asked and lists the notes, of which the second is what was posted."""
-    curl, said = tmp_path / "curl", tmp_path / "asked"
+    """With a `curl` that writes down what it is asked and lists the notes, of which the second is what was posted.
+
+    The token is given to it on standard input, as every user of a machine can read command lines.
+    """
+    curl, said, given = (tmp_path / name for name in ("curl", "asked", "given"))
     curl.write_text(
-        '#!/bin/sh\nprintf "%s\\n" "$*" >> "$ASKED"\ncase "$*" in *per_page*) printf "%s" "$NOTES";; esac\n'
+        '#!/bin/sh\nprintf "%s\\n" "$*" >> asked\ncat >> given\ncase "$*" in *per_page*) printf "%s" "$NOTES";; esac\n'
     )
     curl.chmod(0o755)
     (tmp_path / "review.md").write_text("**better: `$(touch /)`**\n")
@@ -127,10 +130,11 @@ def test_gitlabs_comment_is_updated_too(tmp_path: Path, notes: list[dict[str, An
     listed = json.dumps([{"body": posted.rstrip()} | note for note in notes])
     names = {"CI_API_V4_URL": "https://example.org/api/v4", "CI_PROJECT_ID": "7", "CI_MERGE_REQUEST_IID": "3"}
     path = f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    variables = os.environ | names | {"PATH": path, "REVIEW_TOKEN": "t", "ASKED": str(said), "NOTES": listed}
+    variables = os.environ | names | {"PATH": path, "REVIEW_TOKEN": "planted", "NOTES": listed}
     (script,) = GITLAB["review"]["after_script"]
     subprocess.run(["bash", "-c", script], cwd=tmp_path, env=variables, check=True)
     assert (tmp_path / "body.md").read_text() == posted
-    *_, last = said.read_text().splitlines()
+    first, last = said.read_text().splitlines()
     place = "https://example.org/api/v4/projects/7/merge_requests/3/notes"
-    assert last == f"--silent --fail --header PRIVATE-TOKEN: t {asked.format(place)}"
+    assert last == f"--silent --fail --config - {asked.format(place)}"
+    assert ("planted" in first, given.read_text()) == (False, 'header = "PRIVATE-TOKEN: planted"\n' * 2)
