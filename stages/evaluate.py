@@ -1,8 +1,8 @@
 """Scores: predictions/ + the data → reports/metrics.json, reports/scores.json, reports/curves/tasks/<task>.csv.
 
-Every listed method and seed is scored at the kept epoch, next to baselines and the model before training.
-metrics.json, which git keeps, has the headline figures and counts of flags, to six digits; scores.json has everything,
-to twelve. A task with a test split is scored on it too, as `<task>-test`. No model is loaded.
+Scores every listed method and seed at the kept epoch, next to baselines and the model before training. metrics.json,
+which is tracked by git, has the headline figures and the number of flags, with six digits; scores.json has everything,
+with twelve. A task with a test split is scored on it too, as `<task>-test`. No model is loaded.
 
     python -m stages.evaluate
 """
@@ -67,7 +67,7 @@ def read_runs(name: str, grid: Grid, task: AnyTask) -> list[MethodRun]:
     for cell in grid.cells_of(name):
         epochs = read_epochs(PREDICTIONS / cell.path, grid.kind_of(name), task.split)
         if not all(task.fits(epoch.rows) for epoch in epochs):
-            raise InputError(f"{PREDICTIONS / cell.path}: not for the examples that the data has now; run dvc repro")
+            raise InputError(f"{PREDICTIONS / cell.path}: these predictions are for other examples; run dvc repro")
         runs.append(MethodRun(cell.method, cell.seed, epochs))
     return runs
 

@@ -1,8 +1,8 @@
 """Question answering: a pretrained model + a set of questions → {models,predictions}/<task>/<method>/<seed>.
 
-The set is the data source's SQuAD, or one under `question_answering` in data/params.yaml. Writes the kept epoch's
-weights, and for `stages.evaluate` the best span or the generated answer to every validation question, its score and the
-null score, before training and after each epoch.
+The set is SQuAD or one that data/params.yaml defines. Writes the weights of the kept epoch; and for `stages.evaluate`,
+before training and after each epoch, the best span or the generated answer to every validation question, with its score
+and the null score.
 
     python -m stages.finetune_squad --task squad --method full --seed 1
 """

@@ -1,7 +1,7 @@
 """Classification: a pretrained model + a task's examples → {models,predictions}/<task>/<method>/<seed>.
 
-The task is the data source's SST-2, or one under `classification` in data/params.yaml. Writes the kept epoch's weights,
-and for `stages.evaluate` the predictions on the validation set before training and after each epoch.
+The task is SST-2 or one that data/params.yaml defines. Writes the weights of the kept epoch, and the predictions on the
+validation set before training and after each epoch, which `stages.evaluate` scores.
 
     python -m stages.finetune_sst2 --task sst2 --method full --seed 1
 """

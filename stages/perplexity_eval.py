@@ -1,9 +1,9 @@
 """Perplexity on held-out text: models/pretrained and models/tokens → reports/perplexity.json,
 reports/perplexity-details.json and reports/perplexity-documents.parquet.
 
-For a masked model these are the perplexity over fixed masks and the pseudo-perplexity of a sample of passages, for a
-causal one the perplexity with sliding windows, next to a unigram baseline; each per token, per word and per byte, with
-an interval for the choice of documents.
+A masked model gets the perplexity with fixed masks and the pseudo-perplexity of sampled passages, a causal model the
+perplexity with sliding windows. Both are compared with a unigram model. Everything is given per token, per word and in
+bits per byte, with bootstrap intervals over documents or passages.
 
     python -m stages.perplexity_eval
 """
@@ -64,7 +64,7 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class HeldOutText:
-    """A text and its tokens."""
+    """Validation or test text, its tokens and the sizes of its documents."""
 
     path: Path
     stream: np.ndarray
@@ -87,7 +87,7 @@ def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> HeldOutTe
 def measure(
     model: LanguageModel, text: HeldOutText, tokenizer: SubwordTokenizer, params: PerplexityParams, device: Device
 ) -> dict[str, measures.Measured]:
-    """The model's losses on the text: causal, or masked and pseudo."""
+    """The model's losses on the text, by kind of perplexity: causal, or masked and pseudo."""
     settings, block, vocabulary = params.perplexity, params.block_size, Vocabulary.of(tokenizer)
     if model.objective == "causal":
         batches = sliding_batches(text.stream, block, min(settings.stride, block), vocabulary)

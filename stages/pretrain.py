@@ -1,8 +1,8 @@
 """Pretraining: models/tokens, and the checkpoint in data/model → models/pretrained, reports/curves/pretrain.
 
-Trains a masked or, for causal families, a causal language model on blocks of the training texts; BERT also on pairs
-of sentences. It starts from the checkpoint in data/model, or from random weights if there is none. `lr` in params.yaml
-is the peak learning rate. The validation perplexity is measured before training and after every epoch.
+Trains a masked language model, or a causal one for causal families, on blocks of the training texts. With next-sentence
+prediction, BERT is trained on pairs of sentences instead. Training starts from the checkpoint in data/model, or from
+random weights if there is none. The validation perplexity is measured before training and after every epoch.
 
     python -m stages.pretrain
 """

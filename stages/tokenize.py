@@ -1,8 +1,8 @@
 """Text to tokens: data/ → models/tokenizer and models/tokens/{train,valid,test}.npy.
 
-Trains a subword tokenizer on the training texts that `tokenizer.train_on` names, or takes that of the model in
-data/model. Encodes these texts, and the running text that is held out, into memory-mapped arrays, which pretraining
-cuts into blocks.
+Trains a subword tokenizer on the training texts that `tokenizer.train_on` lists, or copies that of the checkpoint in
+data/model. Then encodes these texts, and the running text of validation and test, as token ids in memory-mapped arrays.
+Pretraining cuts the arrays into blocks.
 
     python -m stages.tokenize
 """
@@ -51,12 +51,12 @@ def main() -> None:
 
 
 def running(part: str) -> Iterator[str]:
-    """The running text of a part, document by document."""
+    """The running text of a split, document by document."""
     return read_documents(text_path(SOURCE.text, part))
 
 
 def training_texts(settings: TokenizerSettings) -> Iterator[Iterable[str]]:
-    """The texts to train on: running text, passages, and sentences that are part of no other, as the settings say."""
+    """The texts that `train_on` lists: running text, passages, and sentences that are not part of another sentence."""
     if "text" in settings.train_on:
         yield running("train")
     if "squad" in settings.train_on:

@@ -1,1 +1,1 @@
-"""The data sources, and the checkpoints that models start from: a stage each."""
+"""The stages that read the data sources, and the checkpoints that training starts from."""

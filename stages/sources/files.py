@@ -1,8 +1,8 @@
 """Your own files: the folders that data/params.yaml names → running text, sst2 and squad in data/, checked.
 
-Running text as WikiText's `wiki.{train,valid,test}.tokens` or plain `{train,valid,test}.txt`, sentences as GLUE's
-`train.tsv` and `dev.tsv`, questions as SQuAD json, version 1.1 or 2.0. Instead of a validation file, a share of the
-training data may be held out. There may be test files too. Findings are in the folders' card.json.
+Running text is WikiText's `wiki.{train,valid,test}.tokens` or plain `{train,valid,test}.txt`; sentences are GLUE's
+`train.tsv` and `dev.tsv`; questions are SQuAD json, version 1.1 or 2.0. Instead of a validation file, a share of the
+training data may be held out. Sentences and questions may have a test file too. Each folder's card.json lists findings.
 
     python -m stages.sources.files
 """

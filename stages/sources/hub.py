@@ -1,7 +1,7 @@
 """Data sets of the Hugging Face Hub: the repositories that data/params.yaml names, each at a commit → data/.
 
-Running text, and the labelled sentences and questions of sst2 and squad, checked and written as those of every other
-source; findings and licences are in the folders' card.json. Files downloaded before are read without the network.
+The running text, the labelled sentences (sst2) and the questions (squad) are checked and written as from every other
+source. Findings and licences are in each folder's card.json. Files downloaded before are read without the network.
 
     python -m stages.sources.hub
 """

@@ -1,7 +1,7 @@
 """A further classification task: a data set of the hub, an entry in data/params.yaml → data/classification/<task>.
 
-Checked, and written as json lines of text, second text and class number; the classes' names are in classes.json,
-findings in card.json.
+The examples are checked and written as json lines with text, second text and class number. The class names are in
+classes.json, counts and findings in card.json.
 
     python -m stages.sources.hub_classification --task ag_news
 """
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def read_hub_task(settings: HubTaskSettings, key: str) -> TaskData:
-    """Read all parts of a task; classes have the data set's names unless the settings name them.
+    """Read all splits of a task; classes have the data set's names unless the settings name them.
 
     Raises InputError if the data set cannot be fetched, if a new name of a class is that of another in the data set,
     or naming the row where something is wrong.

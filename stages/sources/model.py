@@ -1,9 +1,9 @@
 """A checkpoint to start from: `model` in params.yaml → data/model, or `checkpoints.<name>` → data/checkpoints/<name>.
 
-Config, weights as safetensors and tokenizer, from the Hugging Face Hub or from a folder, checked; a missing
-tokenizer.json is made from the vocabulary. source.json says where they are from. With a `random_seed` the weights are
-initialised at random. If `model.checkpoint` is null, training starts from random weights and there is only source.json,
-which says so.
+Copies the config, the weights (safetensors) and the tokenizer from the Hugging Face Hub or a folder, and checks them. A
+missing tokenizer.json is made from the vocabulary files. source.json records where the checkpoint is from. With a
+`random_seed`, its weights are replaced by random ones. If `model.checkpoint` is null, training starts from random
+weights, and data/model has only a source.json that says so.
 
     python -m stages.sources.model [--name NAME]
 """

@@ -1,8 +1,7 @@
 """A further task in files: its entry in data/params.yaml → data/classification/<task>, data/question_answering/<task>.
 
-The examples of a classification task are checked and written as json lines of text, second text and class number,
-whatever format they were in; the class names are in classes.json. Questions stay in SQuAD's format. Counts and findings
-are in card.json.
+The examples of a classification task are checked and written as json lines with text, second text and class number; the
+class names are in classes.json. Questions stay in SQuAD's format. Counts and findings are in card.json.
 
     python -m stages.sources.task classification --task ag_news
 """
