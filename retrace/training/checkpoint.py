@@ -1,13 +1,13 @@
-"""Checkpoints of a training run, so that a rerun after a crash resumes there and ends with the same bytes.
+"""Checkpoints of a training run: a run that was killed resumes from the last one and ends with the same bytes.
 
-A checkpoint is an atomic folder: the trained weights, their moments, the weights of the epoch to keep and the states
-of the random generators, gathered if sharded, as safetensors; everything else as json; and a checksum of each file.
-Frozen weights are not saved. Training goes on while a checkpoint is written.
+A checkpoint is a folder that is written atomically. One safetensors file has the trained weights, the optimizers'
+moments, the kept epoch's weights and the states of the random generators; sharded tensors are gathered first. A json
+file has the rest, and a third file the checksums. Frozen weights are not saved. Training goes on during the writing.
 
-The last two are kept, and a damaged one is detected and skipped. Checkpoints are not tracked by DVC. They are in a
-folder named by a digest of all that the result depends on, so that they are never used with other settings or code. On
+The last two are kept, and a damaged one is detected and skipped. Checkpoints are not tracked by DVC. Their folder is
+named by a digest of everything that the result depends on, so they are never used with other settings or code. On
 other hardware, or with another number of processes, they are used if RETRACE_RESUME_ANYWHERE is true: batches come in
-the same order, but sums round differently. One run at a time owns its folder.
+the same order, but sums round differently. A folder belongs to one run at a time.
 """
 
 import hashlib
@@ -98,7 +98,7 @@ class Checkpointer:
         self._same_run = f"{name}-{_mark(digest)}"  # on any hardware
         self._folder = states / f"{self._same_run}.{_mark(self._hardware)}"
         self._locks: dict[Path, TextIO] = {}  # by folder; held by the main process for all
-        self._elsewhere: Path | None = None  # where to resume from checkpoints of other hardware
+        self._elsewhere: Path | None = None  # a folder of checkpoints from other hardware, to resume from
         if device.is_main:
             self._folder = self._free_place()
             if is_true("RETRACE_RESUME_ANYWHERE"):
@@ -118,7 +118,7 @@ class Checkpointer:
         for group in (group for optimizer in optimizers for group in optimizer.param_groups):
             weights = sum(weight.numel() * weight.element_size() for weight in group["params"])
             trained += weights
-            copies += weights * (2 + (2 if "betas" in group else 1))  # current and best weights, moments
+            copies += weights * (2 + (2 if "betas" in group else 1))  # current and kept weights, moments
         free = shutil.disk_usage(".").free
         if trained > free:
             raise InputError(f"the trained weights take {size(trained)} of disk space; {size(free)} is free")
@@ -305,12 +305,12 @@ def _seconds() -> float:
 
 
 def find_damage(path: Path) -> Path | None:
-    """A damaged file of a checkpoint, if any."""
+    """The first damaged file of a checkpoint; None if it is intact."""
     return damaged(path, file_digests([path])) if (path / SUMS).is_file() else path / SUMS
 
 
 def _optimizer_tensors(optimizers: list[Optimizer], device: Device) -> dict[str, Tensor]:
-    """Whole tensors by optimizer, weight and name, on the main process."""
+    """The optimizers' state as whole tensors, by optimizer, weight and name, on the main process."""
     found = {}
     for number, optimizer in enumerate(optimizers):
         for index, tensors in optimizer.state_dict()["state"].items():
@@ -322,7 +322,7 @@ def _optimizer_tensors(optimizers: list[Optimizer], device: Device) -> dict[str,
 
 
 def _load_optimizer(optimizer: Optimizer, saved: Iterable[tuple[str, Tensor]]) -> None:
-    """Load the result of `_optimizer_tensors`; of sharded tensors a process keeps its shard."""
+    """Load the result of `_optimizer_tensors`; with sharding, each process keeps its shard."""
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in saved:

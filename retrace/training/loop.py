@@ -77,7 +77,7 @@ class Run(Generic[Batch, Part]):
     most_updates: int | None = None  # training ends after these, or after the epochs
     checkpointer: Checkpointer | None = None  # for resuming
     journal: list[Any] = field(default_factory=list)  # results after epoch 0, 1, …; json
-    kept: dict[str, Tensor] = field(default_factory=dict)  # the weights of the epoch to keep
+    kept: dict[str, Tensor] = field(default_factory=dict)  # the weights of the epoch that is kept so far
 
     @property
     def updates(self) -> int:
@@ -138,7 +138,7 @@ def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> 
 
 
 class Training(Generic[Batch, Part]):
-    """A run in progress: the model as it is trained, its optimizers, its position, whether a signal asked to stop.
+    """A run in progress: the model as wrapped for training, its optimizers, its position, and requests to stop.
 
     It resumes from a checkpoint, if there is one.
     """
@@ -177,10 +177,10 @@ class Training(Generic[Batch, Part]):
         self.run.journal.append(measured)
 
     def rest_of_epoch(self) -> Iterator[tuple[BatchShare[Part], float, float]]:
-        """The remaining updates of the epoch, made as they are requested; the first batch is drawn at once.
+        """Draw the first batch, and return an iterator that makes the remaining updates of the epoch.
 
-        Yields each update's share, summed loss and gradient norm. A resumed run first redraws the epoch's earlier
-        batches, whose time is part of no figure.
+        It yields each update's share, summed loss and gradient norm. A resumed run first draws the epoch's earlier
+        batches again; that time is not recorded.
         """
         run, at, clock = self.run, self.at, Clock()
         run.model.train()
@@ -194,7 +194,7 @@ class Training(Generic[Batch, Part]):
     def _updates(
         self, share: BatchShare[Part] | None, shares: Iterator[BatchShare[Part]]
     ) -> Iterator[tuple[BatchShare[Part], float, float]]:
-        """Make updates with this share and those after it.
+        """Make an update with this share, and with each of those after it.
 
         The next batch is drawn while a GPU computes; then the host waits for the GPU, its only wait in an update.
         """

@@ -1,8 +1,8 @@
 """The optimizers and their learning-rate schedule: Muon on the hidden matrices, AdamW on the rest.
 
-Muon (Jordan et al. 2024) is momentum with all singular values brought near 1. This one differs from torch.optim.Muon in
-its coefficients and precision: torch's computes in bfloat16, which on a CPU without instructions for it takes hundreds
-of times as long as float32. AdamW is that of Loshchilov and Hutter 2019.
+Muon (Jordan et al. 2024) is SGD with momentum whose updates are orthogonalized: their singular values are brought near
+1. This one differs from torch.optim.Muon in its coefficients and precision: torch's computes in bfloat16, which on a
+CPU without instructions for it takes hundreds of times as long as float32. AdamW is that of Loshchilov and Hutter 2019.
 """
 
 import math
@@ -20,20 +20,20 @@ from retrace.training.settings import OptimizerSettings
 
 
 def rate_factor(settings: OptimizerSettings, done: float, updates: int) -> float:
-    """The learning rate as a share of its peak, once the share `done` of a run of this many updates is done.
+    """The learning rate as a fraction of its peak, after the fraction `done` of a run's updates.
 
-    Rises linearly during the warm-up, stays at 1, then falls linearly from the start of its decay to 0 at the end. A
-    warm-up of at most one update is left out, as it would only waste the first update at a rate of 0.
+    It rises linearly during the warm-up, stays at 1, and falls linearly from the start of the decay to 0 at the end. A
+    warm-up of at most one update is skipped: it would only waste the first update at a rate of 0.
     """
-    warmup, flat = settings.warmup_ratio, settings.decay_start
+    warmup, decay = settings.warmup_ratio, settings.decay_start
     if done < warmup and warmup * updates > 1:
         return done / warmup
-    if done < flat or flat >= 1:
+    if done < decay or decay >= 1:
         return 1.0
-    return max(0.0, (1 - done) / (1 - flat))
+    return max(0.0, (1 - done) / (1 - decay))
 
 
-LISTS: Any = torch  # its functions on lists of tensors, with one kernel for many, are not typed
+LISTS: Any = torch  # as its _foreach functions, which run one kernel on a list of tensors, have no types
 MOMENTUM = 0.95
 BETA1 = 0.9  # of AdamW
 # Coefficients of each step's polynomial (Amsel et al. 2025, Polar Express, algorithm 1), fitted to singular values from
@@ -142,7 +142,7 @@ def _batched(weights: Sequence[nn.Parameter]) -> Iterator[list[int]]:
 
 
 def make_optimizers(model: nn.Module, settings: OptimizerSettings, lr: float, bf16: bool = False) -> list[Optimizer]:
-    """The optimizers of a model at their peak rates; with `bf16`, Muon multiplies in bfloat16.
+    """Make a model's optimizers, with peak learning rates; with `bf16`, Muon multiplies matrices in bfloat16.
 
     Raises ValueError if no weight is trained.
     """
@@ -164,7 +164,7 @@ def make_optimizers(model: nn.Module, settings: OptimizerSettings, lr: float, bf
 
 
 def set_rate(optimizers: list[Optimizer], factor: float) -> None:
-    """Set every learning rate to its peak, the one that its optimizer was made with, times `factor`."""
+    """Set every learning rate to `factor` times its peak, which is the rate that its optimizer was made with."""
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["lr"] = optimizer.defaults["lr"] * factor

@@ -71,7 +71,7 @@ class Meter(AbstractContextManager["Meter"]):
 
 
 class LiveCurves(AbstractContextManager["LiveCurves"]):
-    """The curves of one run; an earlier run's of the same name are removed unless this run resumes it."""
+    """The live curves of a run; those of an earlier run of the same name are deleted unless this run resumes it."""
 
     def __init__(self, name: str, resumes: bool, wanted: bool) -> None:
         self._folder, self._resumes = CURVES / Path(*name.split()), resumes

@@ -1,7 +1,7 @@
-"""Time, memory and floating-point operations of a training run, and the peak operations of devices.
+"""Time, memory and FLOPs of a training run, and the peak FLOP/s of devices.
 
-Model FLOPs utilisation (Chowdhery et al. 2022, PaLM, appendix B) is the operations in the model's matrix products,
-forward and backward, divided by those that the device could do in the same time.
+Model FLOPs utilisation (Chowdhery et al. 2022, PaLM, appendix B) is the FLOPs of the model's matrix products, forward
+and backward, divided by those that the device could do in the same time.
 """
 
 from collections.abc import Callable
@@ -18,8 +18,8 @@ from retrace.compute.device import Device, peak_memory
 from retrace.core.files import write_json
 from retrace.core.records import RunRecord, find_origin
 
-# Dense operations per second in bf16 and in fp32 (TF32 is never used), from NVIDIA's data sheets, by a part of the
-# device's name; the first match counts.
+# Dense FLOP/s in bf16 and in fp32 (TF32 is never used), from NVIDIA's data sheets, by a part of the device's name; the
+# first match counts.
 PEAKS = {
     "H100 PCIe": (756e12, 51e12), "NVL": (835e12, 60e12), "H200": (989e12, 67e12), "H100": (989e12, 67e12),
     "A100": (312e12, 19.5e12),
@@ -27,7 +27,7 @@ PEAKS = {
 
 
 class ProductOperations(TorchDispatchMode):
-    """A context that counts the operations of matrix products by torch's formulas, without recomputation.
+    """A context that counts the FLOPs of matrix products by torch's formulas, without recomputation.
 
     A multiply-add counts as two; element-wise operations are not counted. Torch's own FlopCounterMode counts by module,
     for which it keeps tensors alive that would otherwise be freed.
@@ -51,7 +51,7 @@ class ProductOperations(TorchDispatchMode):
 
 
 def count_flops(model: nn.Module, backward: Callable[[], object]) -> int:
-    """The operations of the matrix products in one forward and backward pass; leaves random generators unchanged."""
+    """The FLOPs of the matrix products in one forward and backward pass; leaves random generators unchanged."""
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     with torch.random.fork_rng(devices), torch.compiler.set_stance("force_eager"), ProductOperations() as operations:
         backward()
@@ -60,7 +60,7 @@ def count_flops(model: nn.Module, backward: Callable[[], object]) -> int:
 
 
 def peak_flops(gpu: str | None, bf16: bool) -> float | None:
-    """The peak operations per second of a GPU by its name; None if unknown, or for a MIG slice of one."""
+    """The peak FLOP/s of a GPU by its name; None if unknown, or for a MIG slice of one."""
     found = (peaks for part, peaks in PEAKS.items() if gpu and "MIG" not in gpu and part in gpu)
     return next((in_bf16 if bf16 else in_fp32 for in_bf16, in_fp32 in found), None)
 
@@ -77,7 +77,7 @@ class Speed:
     waited: float  # the part of these seconds spent waiting for data
     evaluating: float  # further seconds, spent on evaluation
     tokens: int
-    flops: float  # operations of matrix products over all processes, extrapolated from one batch
+    flops: float  # of matrix products, over all processes, extrapolated from one batch
     points: list[list[float]]  # updates done, and the mean training loss since the last point
 
 
