@@ -27,7 +27,7 @@ OPTIONS = ("rope_theta",)  # settings of `model` that not every family has
 # Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
 ATTENTION = ("attn.Wqkv", "attn.Wo")
 OUTPUTS = ("attn.Wo", "mlp.Wo")
-# As in BERT. transformers uses 1/√width, with which a narrow model's first predictions would be far from even odds.
+# As in BERT. transformers uses 1/√width, with which a narrow model's initial predictions would be far from uniform.
 CLASSIFIER_STD = 0.02
 
 

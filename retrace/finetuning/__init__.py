@@ -1,1 +1,1 @@
-"""One run of the grid: a task, a method, a seed."""
+"""One fine-tuning run: a task, a method, a seed."""

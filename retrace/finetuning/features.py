@@ -29,15 +29,15 @@ Parts = Mapping[str, Sequence[Example]]
 
 @dataclass(frozen=True)
 class Prepared(Generic[Example]):
-    """The parts of the data as training reads them; time and operations of the training part's features, if any."""
+    """The splits as training reads them, and the time and FLOPs of computing the training split's features, if any."""
 
     parts: Parts[Example]
     seconds: float = 0.0
-    flops: float = 0.0  # operations of matrix products over all processes
+    flops: float = 0.0  # of matrix products, over all processes
 
 
 class Lookup(nn.Module):
-    """Takes the place of a body: its tokens are indices of features, which it returns as the last layer's output."""
+    """Replaces a body: its input ids are indices of features, which it returns as the last layer's output."""
 
     def __init__(self, features: Tensor, pooler: nn.Module | None) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Lookup(nn.Module):
 def computed_once(
     task: Task[Example], model: nn.Module, parts: Parts[Example], batch_size: int, device: Device
 ) -> Iterator[Prepared[Example]]:
-    """The parts of the data with indices of features in place of ids, and a `Lookup` in place of the model's body.
+    """Yield the splits with feature indices in place of token ids, while a `Lookup` replaces the model's body.
 
     Nothing is replaced if something in the body is trained, a method added weights, the head reads more than the last
     layer's output, the features would take more than MOST bytes, or the weights are sharded. Every process computes a
@@ -103,7 +103,7 @@ def _features(
     task: Task[Example], model: nn.Module, body: PreTrainedModel, examples: Sequence[Example], batch_size: int,
     device: Device,
 ) -> Tensor:  # fmt: skip
-    """The vectors of examples, (N, C), from forward passes in the same batches as in `predict`."""
+    """The features of examples, (N, C), from forward passes in the same batches as in `predict`."""
     seen: list[Tensor] = []
     hook = cast(nn.Module, body.base_model).register_forward_hook(lambda *call: seen.append(call[2].last_hidden_state))
 
@@ -121,7 +121,7 @@ def _features(
 
 
 def _numbered(task: Task[Example], parts: Parts[Example]) -> Parts[Example]:
-    """The examples with the indices of their vectors in place of ids."""
+    """The examples with the indices of their features in place of token ids."""
     first, numbered = 0, {}
     for name, part in parts.items():
         numbered[name] = []

@@ -19,8 +19,8 @@ from retrace.core.settings import plugin_file, plugin_names
 from retrace.finetuning.settings import METHODS, MethodSettings, method_entries, method_settings
 from retrace.models.heads import Head, in_body, make_model, read_config, read_model, set_dropout
 
-FILE = "trained.safetensors"  # the weights that a method trains, if not all, or if it adds some
-SPREAD = 1e-2  # standard deviation of an adapter's initial weights, cut off at twice that (section 3.6 of the paper)
+FILE = "trained.safetensors"  # the trained weights, if a method freezes or adds some
+SPREAD = 1e-2  # standard deviation of an adapter's initial weights, truncated at twice that (section 3.6 of the paper)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def has_frozen(model: nn.Module) -> bool:
 
 
 def has_added(model: nn.Module) -> bool:
-    """Whether a transformers model has other weights than its class makes, so that transformers could not read it."""
+    """Whether a transformers model has weights that its class does not make, so that transformers could not read it."""
     with torch.device("meta"):
         plain = type(model)(model.config)
     return plain.state_dict().keys() != model.state_dict().keys()

@@ -1,8 +1,8 @@
 """One cell of the fine-tuning grid, a task with a method and a seed: train, and write the predictions of every epoch.
 
-The weights of one epoch are kept, that with the lowest validation loss or the last, and its predictions are scored.
-Epoch 0, before training, is never kept. A test set plays no part in this choice; it is predicted before training and
-with the kept weights only. Tasks write predictions and compute no metrics: `stages.evaluate` scores them.
+The weights of one epoch are kept, the one with the lowest validation loss or the last, and its predictions are scored.
+Epoch 0, before training, is never kept. The test set is not used for this choice; it is predicted only before training
+and with the kept weights. No metrics are computed here: `stages.evaluate` scores the predictions.
 """
 
 import argparse
@@ -36,7 +36,7 @@ from retrace.training.loop import Epoch, Run, train
 from retrace.training.progress import Meter
 from retrace.training.throughput import Speed, write_run_record
 
-LENGTHS = 6  # different lengths of input that a model is compiled for
+LENGTHS = 6  # number of input lengths that a model is compiled for
 POOL = 100  # batches that are sorted by length together: 2% padding on SST-2; a larger pool is less random
 
 
@@ -141,7 +141,7 @@ class _Recorder(Generic[Example]):
     def after_epoch(self, epoch: Epoch, meter: Meter) -> Predicted:
         """Losses and predictions of an epoch."""
         run = self._run
-        loss, rows = self._answered("dev", epoch.number)
+        loss, rows = self._predicted("dev", epoch.number)
         meter.say(f"{run.title}  epoch {epoch.number}  validation loss {loss:.4f}")
         better = all(loss < found["loss"]["validation_loss"] for found in run.journal[1:])
         kept = bool(epoch.number) and (better or self._settings.checkpoint == "last")
@@ -158,10 +158,11 @@ class _Recorder(Generic[Example]):
 
     def tested(self, epoch: int) -> Predicted:
         """Loss and predictions on the test set with the model's weights, which are those after `epoch`."""
-        loss, rows = self._answered("test", epoch)
+        loss, rows = self._predicted("test", epoch)
         return {"loss": {"epoch": epoch, "loss": loss, "kept": epoch > 0}, "rows": rows}
 
-    def _answered(self, part: str, epoch: int) -> tuple[float, list[Row]]:
+    def _predicted(self, part: str, epoch: int) -> tuple[float, list[Row]]:
+        """The loss and the predictions on a split; raises DivergedError if the loss is not finite."""
         run, examples = self._run, self._parts[part]
         scores, loss = predict(self._task, run.model, examples, 2 * self._settings.batch_size, run.device)
         if not math.isfinite(loss):
@@ -171,7 +172,7 @@ class _Recorder(Generic[Example]):
 
 
 def write_tuned(path: Path, tuned: Tuned) -> None:
-    """Write the folder read by `retrace.results.predictions`."""
+    """Write the folder that `retrace.results.predictions` reads."""
     with atomic_folder(path, summed=True) as folder:
         predictions.write_predictions(folder / predictions.PREDICTIONS, tuned.kind, tuned.rows)
         write_json(folder / predictions.LOSSES, tuned.losses)

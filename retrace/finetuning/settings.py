@@ -1,4 +1,4 @@
-"""How a model is fine-tuned: the task's settings, and the method's."""
+"""Settings of fine-tuning: those of a task and those of a method."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,27 +20,26 @@ class FineTuneSettings(Section):
     """Fine-tuning on labelled examples, in batches of similar length."""
 
     lr: Positive = Field(description="peak learning rate")
-    epochs: Count = Field(description="epochs")
+    epochs: Count = Field(description="number of epochs")
     batch_size: Count = Field(description="examples per step, over all processes")
-    max_length: int = Field(ge=3, description="tokens of an input; a longer text is cut")
+    max_length: int = Field(ge=3, description="most tokens of an input; longer texts are truncated")
     max_train_examples: Count | None = Field(
         default=None, description="train on this many examples, drawn with the seed; null: on all"
     )
     dropout: Dropout | None = Field(
         default=None,
-        description="null: as in pretraining; includes attention weights in BERT and RoBERTa only, and in ModernBERT "
-        "attention's output only if it had dropout in pretraining",
+        description="dropout rate; null: as in pretraining; applies to attention weights in BERT and RoBERTa only, and "
+        "to attention's output in ModernBERT only if it was pretrained with dropout",
     )
     rdrop: float = Field(
         default=0.0,
         ge=0,
         le=100,
-        description="weight of R-Drop: the divergence of two predictions for each example, with different dropout, is "
-        "part of the loss; needs a dropout above 0 and, for questions, extractive answers; twice the time and memory; "
-        "0: off",
+        description="weight of R-Drop, which adds to the loss the divergence of two predictions under different "
+        "dropout; needs a dropout above 0 and, for questions, extractive answers; doubles time and memory; 0: off",
     )
     checkpoint: Literal["best", "last"] = Field(
-        default="best", description="the epoch to keep: that of the lowest validation loss, or the last"
+        default="best", description="which epoch to keep: the one with the lowest validation loss, or the last"
     )
     optimizer: OptimizerSettings = Field(
         default=OptimizerSettings(), description="the optimizer, with the keys of pretrain.optimizer"
@@ -48,7 +47,7 @@ class FineTuneSettings(Section):
 
     @property
     def copies(self) -> int:
-        """How many times an example of a batch is read."""
+        """How many copies of each example are in a forward pass: two with R-Drop."""
         return 2 if self.rdrop else 1
 
     @model_validator(mode="after")
@@ -58,7 +57,7 @@ class FineTuneSettings(Section):
 
 
 class MethodSettings(Section):
-    """The settings of every method; some methods have more."""
+    """The settings that all methods have; some methods have more."""
 
     method: str | None = Field(default=None, description="a file of retrace/methods; null: the entry's name")
     checkpoint: str | None = Field(
@@ -67,7 +66,7 @@ class MethodSettings(Section):
     )
     lr_factor: Positive = Field(default=1.0, description="multiplies the task's peak learning rate")
     epochs_factor: float = Field(default=1.0, gt=0, le=1000, description="multiplies the task's epochs, rounded up")
-    optimizer: Literal["muon", "adamw"] | None = Field(default=None, description="null: the task's")
+    optimizer: Literal["muon", "adamw"] | None = Field(default=None, description="kind of optimizer; null: the task's")
 
 
 class FineTuneParams(Params):
@@ -79,10 +78,10 @@ class FineTuneParams(Params):
 
 
 def load_method(name: str, key: str, place: Path | None = None) -> ModuleType:
-    """A file of retrace/methods.
+    """Import a file of retrace/methods.
 
-    Raises InputError, which names the `key` of the settings, or of the file `place`, if there is no such method; or the
-    method's file if it does not define what a method needs.
+    Raises InputError. If there is no such method, it names the `key` of the settings, or of the file `place`; if the
+    method's file does not define what a method needs, it names that file.
     """
     return load_plugin(METHODS, name, ("Settings", "tune"), key, place)
 
@@ -94,7 +93,7 @@ def train_all(*_: object) -> None:
 def method_settings(
     params: Mapping[str, Any], label: str, task: str | None = None
 ) -> tuple[ModuleType, MethodSettings]:
-    """The plug-in of a method and its settings for a task; for None, those of tasks without settings of their own.
+    """The module of a method and its settings for a task; None for a task without an entry under `per_task`.
 
     `label` is the method's name under `methods`; a file of retrace/methods without an entry has its defaults. Raises
     InputError if a setting is wrong or no file has that name.
@@ -124,7 +123,7 @@ def method_entries(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def entry_in_force(params: Mapping[str, Any], label: str, task: str) -> dict[str, Any]:
-    """The entry of a method in params.yaml, as it applies to a task."""
+    """The entry of a method in params.yaml, with the task's values under `per_task` merged in."""
     entry = params["methods"][label]
     return _without_tasks(entry) | entry.get(PER_TASK, {}).get(task, {})
 

@@ -22,9 +22,9 @@ Reads = Literal["text", "tokens"]
 class Task(Protocol[Example]):
     """A labelled data set, and how a model is trained and scored on it.
 
-    `reads` is what the head reads of a frozen body's output: one vector per text, or one per token. Examples are then
-    dataclasses whose `ids` may be replaced by indices of such vectors. None: it reads more, or something that changes
-    in training.
+    `reads` says what the head reads of a frozen body's output: one vector per text, or one per token. Examples are then
+    dataclasses whose `ids` may be replaced by indices of these vectors. None: these vectors cannot be computed once, as
+    the head reads more, or they change in training.
     """
 
     name: str
@@ -55,11 +55,11 @@ class Task(Protocol[Example]):
         ...
 
     def logits(self, scores: Tensor) -> Tensor:
-        """The scores with the alternatives of each prediction in the last dimension, as `divergence` takes them."""
+        """The scores as `divergence` takes them: logits, over whose last dimension a softmax is taken."""
         return scores
 
     def targets(self, example: Example) -> int:
-        """The number of targets that an example's loss is summed over: 1, its class or span, or its tokens."""
+        """The number of targets that an example's loss is summed over: 1, or the gold answer's tokens in generation."""
         return 1
 
     def loss(self, scores: Tensor, batch: Tensors) -> Tensor:

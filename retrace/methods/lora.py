@@ -22,13 +22,13 @@ TASK_TYPES = {"classifier": "SEQ_CLS", "spans": "QUESTION_ANS", "language_model"
 
 
 class Settings(MethodSettings):
-    """The rank of the updates, and where they are."""
+    """The rank of the updates, and which matrices they are added to."""
 
     rank: Size = Field(default=16, description="rank of the update")
     alpha: Positive = Field(default=32.0, description="the update is scaled by alpha / rank")
-    dropout: Dropout = Field(default=0.0, description="of the update's input")
+    dropout: Dropout = Field(default=0.0, description="dropout on the update's input")
     targets: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
-        default=None, description="names of matrices; null: those of attention"
+        default=None, description="names of the matrices to update; null: those of attention"
     )
     embeddings: bool = Field(default=False, description="also update the token embeddings")
 

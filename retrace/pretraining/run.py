@@ -33,7 +33,7 @@ def updates_in(tokens: int, objective: Objective) -> int:
 
 
 def open_training(tokens: Path) -> tuple[np.ndarray, int]:
-    """The training stream in a folder of tokens, and how many of its tokens, which come first, are running text."""
+    """The training stream in a folder of tokens, and how many tokens at its beginning are running text."""
     return open_stream(tokens / "train.npy"), read_json(tokens / "counts.json")["train"].get("running_tokens", 0)
 
 
@@ -41,7 +41,7 @@ def load(
     params: PretrainParams, checkpoint: Path | None, tokenizer: SubwordTokenizer, stream: np.ndarray, device: Device,
     running: int = 0,
 ) -> tuple[LanguageModel, Objective]:  # fmt: skip
-    """The model with its initial weights, and its objective; the stream's first `running` tokens are running text."""
+    """The initial model and its objective; the first `running` tokens of the stream are running text."""
     recipe, vocabulary = params.pretrain, Vocabulary.of(tokenizer)
     model = to_device(_initial_model(params, checkpoint, vocabulary, device.attention), device)
     sizes, masking = (recipe.block_size, recipe.batch_size), _masking(recipe, tokenizer)
@@ -56,7 +56,7 @@ def load(
 def validation(
     params: PretrainParams, tokenizer: SubwordTokenizer, stream: np.ndarray, model: LanguageModel, device: Device
 ) -> Callable[[Epoch, Meter], dict[str, float | None]]:
-    """A function that evaluates the model on the validation text: a row of the learning curve for each epoch."""
+    """A function that evaluates the model on the validation text and returns an epoch's row of the learning curve."""
     language_model = model.of_tokens if isinstance(model, PairModel) else model
     vocabulary, recipe = Vocabulary.of(tokenizer), params.pretrain
     size, fixed = (recipe.block_size, recipe.batch_size), Masking(EVALUATION_RATE)

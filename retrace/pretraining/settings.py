@@ -1,4 +1,4 @@
-"""How a language model is pretrained."""
+"""Settings of pretraining."""
 
 from typing import Self
 
@@ -11,14 +11,14 @@ from retrace.training.settings import OptimizerSettings
 
 
 class PretrainSettings(Section):
-    """Language modelling on blocks of the running text."""
+    """Language modelling on blocks of the training texts, or on pairs of sentences."""
 
-    epochs: int = Field(ge=0, description="0: the checkpoint is used unchanged")
+    epochs: int = Field(ge=0, description="number of epochs; 0: the checkpoint is used unchanged")
     text_epochs: int = Field(
         default=0, ge=0, description="number of epochs at the end that train on the running text alone"
     )
     batch_size: Count = Field(description="blocks per step, over all processes")
-    block_size: int = Field(ge=3, description="tokens of a block")
+    block_size: int = Field(ge=3, description="tokens per block")
     max_lr: Positive | None = Field(default=None, description="a larger lr is an error; null: no limit")
     max_tokens: Count | None = Field(
         default=None, description="stop after this many tokens, rounded up to whole batches as large as the first"
@@ -56,7 +56,7 @@ class PretrainParams(Params):
     seed: Seed = Field(description="draws the initial weights, the masks and the order of blocks in pretraining")
     family: str = Field(description="the architecture, a file of retrace/families: modernbert, bert, roberta or llama")
     precision: Precision = Field(
-        description="of matrix products: auto is bf16 where the hardware is fast at it, else fp32"
+        description="precision of matrix products; auto: bf16 where the hardware is fast at it, else fp32"
     )
     model: ModelSettings
     pretrain: PretrainSettings

@@ -272,7 +272,7 @@ class Training(Generic[Batch, Part]):
 
 
 def _flops_a_token(run: Run[Batch, Part], model: nn.Module) -> float:
-    """Operations per token, measured on the first batch without compiling, as compiled models dispatch none.
+    """FLOPs per token, measured on the first batch without compiling, as compiled models dispatch no operations.
 
     This is also DistributedDataParallel's first backward pass, after which it regroups gradients by their order of
     arrival. Otherwise the first update after resuming would sum gradients in another order.
