@@ -25,8 +25,8 @@ class EncodedExample:
     """Token ids, [CLS] text [SEP] or [CLS] text [SEP] pair [SEP] in the tokenizer's own format, and the class."""
 
     ids: list[int]
-    length: int  # tokens, also where indices of features replace the ids
-    second: int  # the first token of the second text; the number of tokens if there is none, or no segments
+    length: int  # tokens; unchanged when a feature's index replaces the ids
+    second: int  # where the second text begins; the number of tokens if there is none, or the tokenizer has no segments
     label: int
 
     @property
@@ -38,8 +38,8 @@ class EncodedExample:
 class Classification(Task[EncodedExample]):
     """One of C classes for each text or pair of texts.
 
-    `segments`: whether the model has segments, which tell the two apart; `causal`: whether it is causal, so that no
-    token sees the padding after it.
+    `segments`: whether the model has segment ids, which tell the two texts apart; `causal`: whether the model is
+    causal, so that it needs no padding mask.
     """
 
     kind: Kind = "classification"

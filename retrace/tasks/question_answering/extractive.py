@@ -31,16 +31,16 @@ FILE = "question_match.safetensors"
 # Initial scale of the match embeddings relative to the token embeddings. If they started at zero, a short training run
 # would be almost over before they had an effect.
 EMPHASIS = 3.0
-LOWEST = float(np.finfo(np.float32).min)  # a score; finite, so that json holds it
-KINDS = 5  # of a match
+LOWEST = float(np.finfo(np.float32).min)  # the lowest score; finite, as json has no infinity
+KINDS = 5  # kinds of match
 NONE, COMMON, MIDDLING, RARE, SAME_BEGINNING = range(KINDS)
 BEGINNING = 5  # letters
-SELECTORS = frozenset(map(chr, range(0xFE00, 0xFE10)))  # how an emoji is drawn; no accents, though of category Mn
+SELECTORS = frozenset(map(chr, range(0xFE00, 0xFE10)))  # variation selectors of emoji: category Mn, but no accents
 COMMON_SHARE, RARE_SHARE = 1e-3, 1e-5  # of all words in the training passages
 
 
 def word_shares(passages: Iterable[str]) -> dict[str, float]:
-    """The relative frequency of each word; a passage that comes several times, as it has several questions, is one."""
+    """The relative frequency of each word; a passage with several questions counts once."""
     counts = Counter(word for passage in set(passages) for word in split_words(passage)[0])
     total = counts.total()
     return {word: count / total for word, count in counts.items()}
@@ -82,7 +82,7 @@ class SpanModel(nn.Module):
     def __init__(self, body: PreTrainedModel, question_match: bool = False) -> None:
         super().__init__()
         self.body = body
-        self._sees_padding = objective_of(body.config) == "masked"  # in a causal model no token sees it
+        self._sees_padding = objective_of(body.config) == "masked"  # tokens of causal models do not attend to it
         self.match = nn.Embedding(KINDS, body.config.hidden_size) if question_match else None
         if self.match is not None:
             spread = cast(nn.Embedding, body.get_input_embeddings()).weight.std().item()
@@ -102,7 +102,7 @@ class SpanModel(nn.Module):
         return torch.stack([output.start_logits, output.end_logits], dim=-1)
 
     def save_pretrained(self, folder: Path, state_dict: Mapping[str, Tensor] | None = None) -> None:
-        """Write the body in transformers' format and the extra embedding beside it, or those in a `state_dict`."""
+        """Write the body in transformers' format and the match embedding beside it, or those in `state_dict`."""
         weights = self.state_dict() if state_dict is None else state_dict
         body = {name.removeprefix("body."): weights[name] for name in weights if name.startswith("body.")}
         # By default transformers would write the names that the pretrained weights had.
@@ -111,7 +111,7 @@ class SpanModel(nn.Module):
             save_file({"weight": weights["match.weight"].cpu().contiguous()}, folder / FILE)
 
     def load_match(self, folder: Path) -> None:
-        """Load the extra embedding that `save_pretrained` wrote."""
+        """Load the match embedding that `save_pretrained` wrote."""
         if self.match is not None:
             self.match.load_state_dict(load_file(folder / FILE))
 

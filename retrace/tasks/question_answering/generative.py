@@ -64,7 +64,7 @@ class Generator(LanguageModel):
 
 
 QUESTION, ANSWER = "Question:", "Answer:"
-COUNTS = 4  # different numbers of labels per batch that a model is compiled for
+COUNTS = 4  # for how many numbers of labels per batch a model is compiled
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ ANSWERING = {"extractive": ExtractiveTask, "generative": GenerativeTask}  # valu
 
 
 def chosen_window(windows: Sequence[Window], holding: bool) -> Window:
-    """The window sharing most words with the question; with `holding`, if possible one with the whole answer."""
+    """The window that shares most words with the question; with `holding`, of those with the whole answer, if any."""
     answered = [window for window in windows if window.start] if holding else []
     return max(answered or windows, key=_words_in_common)
 

@@ -1,4 +1,4 @@
-"""How passages are read and answers chosen."""
+"""Settings of question answering: how passages are read and answers chosen."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self
@@ -18,9 +18,9 @@ SHORTEST_PROMPT = 16  # tokens of question and passage
 class AnswerSettings(FineTuneSettings):
     """Fine-tuning on questions; an example is a window or, with generated answers, a question."""
 
-    max_length: int = Field(ge=SHORTEST_WINDOW, description="tokens of a question and a window of its passage")
+    max_length: int = Field(ge=SHORTEST_WINDOW, description="most tokens of a question and a window of its passage")
     answers: Literal["extractive", "generative"] = Field(
-        default="extractive", description="spans of the passage, or generated token by token after it (family llama)"
+        default="extractive", description="extractive: spans of the passage; generative: generated text (family llama)"
     )
     question_match: bool = Field(
         default=False, description="mark the words of the passage that occur in the question; extractive answers only"
@@ -31,7 +31,7 @@ class AnswerSettings(FineTuneSettings):
         description="train on one window of this many tokens per question, mostly with its answer; null: on all "
         "windows of max_length; extractive answers only",
     )
-    max_answer_length: Count = Field(default=30, description="tokens of the longest answer")
+    max_answer_length: Count = Field(default=30, description="most tokens of an answer")
 
     @model_validator(mode="after")
     def _suits_the_answers(self) -> Self:
@@ -56,13 +56,13 @@ class FineTuneAnswerParams(FineTuneParams):
 
 
 def settings_of(params: Mapping[str, Any], task: str) -> FineTuneSettings:
-    """The settings of a task of params.yaml; of questions they are `AnswerSettings`."""
-    is_read = Grid.read(params).kind_of(task) == "question_answering"
-    return build(AnswerSettings if is_read else FineTuneSettings, params, task)
+    """The settings of a task in params.yaml: `AnswerSettings` for question answering."""
+    has_questions = Grid.read(params).kind_of(task) == "question_answering"
+    return build(AnswerSettings if has_questions else FineTuneSettings, params, task)
 
 
 def check_generative(family: str, task: str) -> None:
-    """Raise InputError for a family whose models cannot generate answers, as the task demands."""
+    """Raise InputError if models of the family cannot generate answers, as the task's settings require."""
     able = [name for name in plugin_names(FAMILIES) if constants_of(name)["OBJECTIVE"] == "causal"]
     if family not in able:
         expected = f"expected one of {', '.join(able)}"

@@ -25,7 +25,7 @@ ANYWHERE = 0.1  # share of windows drawn from anywhere in the passage, with the 
 
 @dataclass(frozen=True)
 class Window:
-    """[CLS] question [SEP] part of the passage [SEP], in the tokenizer's own format; positions are tokens of it."""
+    """[CLS] question [SEP] part of the passage [SEP], in the tokenizer's own format; positions count its tokens."""
 
     question: Question
     ids: np.ndarray  # (T,), int32
@@ -34,7 +34,7 @@ class Window:
     passage: slice  # the tokens of the passage
     start: int  # first and last token of the answer; 0 if the window does not contain it
     end: int
-    match: np.ndarray  # (T,), int8: how each token matches the question; 0, not at all, where that is not computed
+    match: np.ndarray  # (T,), int8: how each token matches the question; all 0 (no match) without `question_match`
 
     @property
     def segments(self) -> np.ndarray:
