@@ -91,7 +91,7 @@ class _Assessor:
     def _method(self, method: str) -> MethodDetails:
         runs, scored = self._methods[method], self._seeds(method)
         seeds = {str(run.seed): self._seed(run) for run in runs}
-        table = pd.DataFrame([seed.figures for seed in seeds.values()]).dropna(axis="columns")  # of every seed
+        table = pd.DataFrame([seed.figures for seed in seeds.values()]).dropna(axis="columns")  # figures of all seeds
         flags: Flags = {}
         if SCRATCH in self._methods and method != SCRATCH:
             flags = self._not_above(scored, self._seeds(SCRATCH), SCRATCH, OF_MODELS)
@@ -157,7 +157,7 @@ class _Assessor:
 
 
 def _of_all(seeds: Sequence[Scored]) -> list[Scored]:
-    """The same with only those resampled figures that every seed has, as a mean over some of them would be biased."""
+    """The seeds with only the resampled figures that all have, as a mean over some of the seeds would be biased."""
     shared = set.intersection(*(set(seed.drawn) for seed in seeds))
     return [replace(seed, drawn={name: seed.drawn[name] for name in seed.drawn if name in shared}) for seed in seeds]
 

@@ -71,9 +71,9 @@ def figures_of(measure: Measure) -> dict[str, Figure]:
 
 
 def resampled_averages(measure: Measure, outcome: Classified) -> Resampled:
-    """The figure of the second of two classes, and the means, for weights of examples; fractions.
+    """The figure of the positive class and the three means, fractions, for weights of examples.
 
-    Where there is nothing to divide by, a class has 0, as in scikit-learn.
+    A class whose figure is undefined (0 / 0) counts as 0, as in scikit-learn.
     """
     counted = counting(outcome)
 
@@ -94,7 +94,7 @@ def resampled_averages(measure: Measure, outcome: Classified) -> Resampled:
 
 
 def by_class_of(measure: Measure, outcome: Classified) -> dict[str, ByClass]:
-    """The figures of single classes behind the macro mean."""
+    """The figures of the classes that the macro mean averages."""
     counts = counting(outcome)(np.ones((1, len(outcome))))
     (values,), (support,), (predicted,) = _values(measure, counts), counts.support, counts.predicted
     occurs = support > 0
@@ -123,7 +123,7 @@ def shares_of(measure: Measure, outcome: Classified) -> dict[str, Share]:
 
 
 def of_rarer(name: str, outcome: Classified) -> dict[str, int]:
-    """How many examples decide a figure's spread: of two classes, those of the rarer one; 0 if only one occurs."""
+    """How many examples a figure's variance depends on: with two classes, those of the rarer; 0 if only one occurs."""
     if len(np.unique(outcome.labels)) < 2:
         return {name: 0}
     return {name: int(np.bincount(outcome.labels).min())} if len(outcome.classes) == 2 else {}
@@ -189,11 +189,11 @@ class ClassificationTask(ScoredTask):
         return cls(read_classes(folder), *(read_examples(folder, part) for part in splits), drawn=drawn)
 
     def fits(self, rows: pd.DataFrame) -> bool:
-        """Whether predictions are for these examples, judging by the right classes that are stored with them."""
+        """Whether predictions are for these examples, judging by the labels that are stored with them."""
         return np.array_equal(rows["label"], self._labels)
 
     def outcome(self, rows: pd.DataFrame) -> Classified:
-        """Predictions, one row per example in order → the decided classes."""
+        """Predictions, one row per example in order → the predicted classes."""
         return classified(rows, self._labels, self._classes)
 
     @cached_property

@@ -18,7 +18,7 @@ RISE = 0.01  # nats; losses near 0 move by less from epoch to epoch
 
 
 def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Flags:
-    """Figures off their scale, or inconsistent with one another.
+    """Flags for figures that are outside their scale or inconsistent with one another.
 
     `f1_without_exact_match`: a high F1 with hardly any exact match: the answers are far too long, or F1 is wrong.
     `recall_without_accuracy`: the model predicts the positive class for every example.
@@ -43,7 +43,7 @@ def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Fla
 
 
 def decision_flags(outcome: Classified | Answered) -> Flags:
-    """One class for every example; answers that are all empty, or all the same; no flag if the right ones are too."""
+    """Flags for giving all examples the same class or answer, perhaps an empty one, unless it is right for all."""
     if isinstance(outcome, Classified):
         predicted, *others = {*outcome.predicted.tolist()}
         if others or len(outcome) == 1 or {predicted} == {*outcome.labels.tolist()}:
@@ -58,7 +58,7 @@ def decision_flags(outcome: Classified | Answered) -> Flags:
 
 
 def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:
-    """Losses that rise; `losses` are the training and validation loss of each epoch, the first before training."""
+    """Flags for rising losses; `losses` are the training and validation loss of each epoch, from before training on."""
     training = [loss for loss, _ in losses if loss is not None]
     validation = [loss for _, loss in losses]
     if training[-1] > training[0] + RISE:
@@ -71,7 +71,7 @@ def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:
 
 
 def overlap_flags(task: ScoredTask) -> Flags:
-    """Examples that are also in the training data or given away by it, and test examples that are also in dev.
+    """Flags for examples that the training data contains or gives away, and for test examples that are also in dev.
 
     Some are given away by chance: 0.6% of SST-2's own validation set, but 98% of a random part of its training rows.
     """

@@ -1,6 +1,6 @@
-"""What metrics are computed from (decided classes or answers, and the right ones), the metrics, and the tasks.
+"""Outcomes (predicted classes or answers, with the gold ones), the metrics computed from them, and the tasks to score.
 
-Each metric is a file of retrace/evaluation/metrics; params.yaml lists those for each kind of task.
+Each metric is a file of retrace/evaluation/metrics; params.yaml lists the metrics of each kind of task.
 """
 
 import math
@@ -37,10 +37,10 @@ _WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 
 @dataclass(frozen=True)
 class Classified:
-    """One decided class for each example."""
+    """One predicted class for each example."""
 
     classes: tuple[str, ...]  # names, by number
-    labels: np.ndarray  # (N,), the right classes
+    labels: np.ndarray  # (N,), the true classes
     predicted: np.ndarray  # (N,)
     probabilities: np.ndarray | None = None  # (N, C), if the model gives them; each row sums to 1
 
@@ -49,7 +49,7 @@ class Classified:
 
     @property
     def decided(self) -> list[int]:
-        """The classes, as files have them."""
+        """The predicted classes, as they are written to files."""
         return self.predicted.tolist()
 
     def part(self, which: np.ndarray) -> "Classified":
@@ -65,9 +65,9 @@ class Classified:
 
 @dataclass(frozen=True)
 class Answered:
-    """One decided answer for each question, "" for none."""
+    """One answer to each question, "" for none."""
 
-    golds: tuple[tuple[str, ...], ...]  # N tuples of right answers, empty if the question has none
+    golds: tuple[tuple[str, ...], ...]  # N tuples of gold answers, empty if the question has none
     answers: tuple[str, ...]  # (N,)
     spans: tuple[str, ...] | None = None  # (N,), the best answers, if the model may abstain
     no_answer: np.ndarray | None = None  # (N,), the score of no answer less that of the span, on any scale
@@ -106,7 +106,7 @@ def answered(
     no_answer: Mapping[str, float] | None = None,
     threshold: float = 0.0,
 ) -> Answered:
-    """The outcome of answers by question id; questions without one are left out.
+    """The outcome of the answers `spans`, by question id; questions without one are left out.
 
     The model abstains where `no_answer`, by id, is above `threshold`.
     """
@@ -165,7 +165,7 @@ def load_metric(name: str, key: str) -> ModuleType:
 
 
 def figures(metric: ModuleType, outcome: Any) -> dict[str, float]:
-    """A metric's figures: by its `score` if it has one, else with every example once.
+    """A metric's figures, by its `score` if it has one, else by `resampled` with a weight of 1 for every example.
 
     Raises InputError if one is not listed in `FIGURES` or is not a finite number.
     """
@@ -212,7 +212,7 @@ class Scoring:
         self.ends = {name: SCALES[scale].ends for name, scale in self.scales.items()}
 
     def of(self, names: Collection[str]) -> "Scoring":
-        """The same with only those metrics that give any of the figures."""
+        """A scoring by only those metrics that compute any of these figures."""
         return Scoring([name for name, metric in self._metrics.items() if metric.FIGURES.keys() & names])
 
     def score(self, outcome: Any) -> dict[str, float]:
@@ -220,7 +220,7 @@ class Scoring:
         return {name: value for metric in self._metrics.values() for name, value in figures(metric, outcome).items()}
 
     def resampled(self, outcome: Any) -> Resampled:
-        """The figures, except counts and thresholds, for weights of examples."""
+        """The figures for weights of examples, except counts and thresholds."""
         every = [(metric, metric.resampled(outcome)) for metric in self._metrics.values()]
         return lambda weights: {
             name: values for each in every for name, values in _of_resamples(*each, weights).items()
@@ -266,7 +266,7 @@ class ScoredTask:
     def __init__(self, parts: Sequence[Sequence[Texts]], unit: str, given: Callable[..., np.ndarray]) -> None:
         """`parts` are the rows of train, dev and perhaps test; `unit` names what first texts are counted in.
 
-        `given` tells which first texts, as words, those of the training data give away: (N,), bool.
+        `given(texts, training)` tells which texts, as words, the training texts give away: (N,), bool.
         """
         train, dev, *test = (keys_of(rows) for rows in parts)
         scored = test[0] if test else dev

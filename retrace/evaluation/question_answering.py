@@ -1,7 +1,7 @@
 """Scoring of question answering; the baselines are never answering and word overlap.
 
-METEOR and ROUGE score two empty texts 0, which would count a correct abstention as wrong. So they are means over the
-answerable questions only.
+METEOR and ROUGE give two empty texts a score of 0, so a correct abstention would count as wrong. They are therefore
+means over answerable questions only.
 """
 
 import re
@@ -23,7 +23,7 @@ from retrace.evaluation.metrics.squad_v2 import threshold_curve
 from retrace.evaluation.outcomes import Answered, Groups, ScoredTask, answered
 from retrace.evaluation.records import AnswerBreakdown
 
-# An answer and the right ones → its figures. Cached, as answers recur over epochs, methods and seeds.
+# An answer and the gold answers → the answer's figures. Cached, as answers recur over epochs, methods and seeds.
 OneAnswer = Callable[[str, tuple[str, ...]], dict[str, float]]
 
 SENTENCE = re.compile(r"(?<=[.!?])\s+")
@@ -90,14 +90,14 @@ class QuestionAnsweringTask(ScoredTask):
         return {*rows["id"]} == {question.id for question in self._questions}
 
     def outcome(self, rows: pd.DataFrame) -> Answered:
-        """Predictions, one row per question → the answer, or none where that scores higher."""
+        """Predictions, one row per question → the answers; the model abstains where the null score is higher."""
         by_id = rows.set_index("id")
         no_answer = (by_id["null_score"] - by_id["score"]).dropna()
         return answered(self._questions, by_id["text"].to_dict(), no_answer.to_dict() or None)
 
     @cached_property
     def baselines(self) -> dict[str, Answered]:
-        """Never answering, which is to abstain as a model does, and word overlap."""
+        """Never answering, which counts as abstaining, and word overlap."""
         empty = answered(self._questions, {question.id: "" for question in self._questions})
         nothing = replace(empty, abstained=np.ones(len(empty), dtype=bool))
         spans = [overlap_span(question) for question in self._questions]

@@ -1,6 +1,6 @@
 """Schemas of reports/metrics.json, the headline figures, and reports/scores.json, everything about each task.
 
-Figures are by name. A task with a test set is there twice, the second time under the name that `on_test` gives it.
+Figures are keyed by name. A task with a test set has two entries; the one of the test set has the name `on_test(task)`.
 """
 
 from collections import Counter
@@ -13,8 +13,8 @@ from retrace.core.records import Record
 from retrace.statistics.scales import Comparison, Flags, Interval, Legend
 
 METRICS, DETAILS = Path("reports/metrics.json"), Path("reports/scores.json")
-DATA = "data"  # stands in place of a method for flags of the data
-BESIDE = ("HasAns_f1", "NoAns_f1", "validation_loss")  # beside the headlines in metrics.json
+DATA = "data"  # the key of the data's flags, among the methods
+BESIDE = ("HasAns_f1", "NoAns_f1", "validation_loss")  # figures in metrics.json besides the headlines
 
 Figures = dict[str, int | float]
 Intervals = dict[str, Interval]  # by figure
@@ -48,9 +48,9 @@ class GroupDetails(Record):
 class ClassBreakdown(Record):
     """A classifier's decisions by class; means over seeds."""
 
-    confusion: list[list[float]]  # (C, C), rows the right classes
+    confusion: list[list[float]]  # (C, C); rows: true classes, columns: predicted classes
     classes: dict[str, Figures]  # precision, recall, F1 and the number of examples of each class
-    reliability: Columns  # confidence, accuracy, examples: of bins by confidence, those without examples left out
+    reliability: Columns  # confidence, accuracy and number of examples of each bin of confidence that has any
 
 
 class AnswerBreakdown(Record):
@@ -81,10 +81,10 @@ class MethodDetails(Record):
     figures: Figures  # means over seeds
     std: Figures = Field(default={})  # over seeds; empty with one seed
     intervals: Intervals  # of the means
-    intervals_of: str  # the sources of chance that they cover, in words
+    intervals_of: str  # the sources of variation that they cover, in words
     groups: dict[str, dict[str, GroupDetails]]  # such as length → "1–8 words" → figures
     flags: Flags = Field(default={})
-    ahead: Intervals = Field(default={})  # by baseline: of the first headline less the baseline's, paired
+    ahead: Intervals = Field(default={})  # by baseline: of the first headline minus the baseline's, paired
     seeds: dict[str, SeedDetails]
     breakdown: ClassBreakdown | AnswerBreakdown
 

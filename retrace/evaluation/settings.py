@@ -1,4 +1,4 @@
-"""Which metrics are computed for which kind of task."""
+"""Settings of evaluation: which metrics are computed for each kind of task, and the bootstrap."""
 
 import ast
 from pathlib import Path
@@ -11,11 +11,11 @@ from retrace.results.grid import Grid
 
 Metrics = Annotated[tuple[str, ...], Field(min_length=1)]
 FOLDER = Path(__file__).parent / "metrics"
-KINDS = {"classification": "Classified", "question_answering": "Answered"}  # the outcomes that metrics of each take
+KINDS = {"classification": "Classified", "question_answering": "Answered"}  # the type that the kind's metrics take
 
 
 def metric_names(outcome: str) -> list[str]:
-    """The metrics of an outcome's class. Their files are parsed, as importing them takes seconds."""
+    """The metrics that take an outcome of this type. Their files are only parsed, as importing them takes seconds."""
     return sorted(path.stem for path in FOLDER.glob("*.py") if _taken_by(path) == outcome)
 
 
@@ -28,13 +28,13 @@ def _taken_by(path: Path) -> str | None:
 
 
 class MetricSettings(Section):
-    """Metrics, each a file of retrace/evaluation/metrics, and how their intervals are drawn."""
+    """The metrics, each a file of retrace/evaluation/metrics, and the bootstrap samples for their intervals."""
 
     bootstrap_samples: Resamples = Field(default=10_000, description="bootstrap samples per interval and comparison")
-    seed: Seed = Field(default=0, description="draws the bootstrap samples")
-    classification: Metrics = Field(description="files of retrace/evaluation/metrics")
-    question_answering: Metrics = Field(description="the same, for questions")
-    every_epoch: tuple[str, ...] = Field(description="metrics of both kinds that the learning curves show")
+    seed: Seed = Field(default=0, description="seed of the bootstrap samples")
+    classification: Metrics = Field(description="metrics of classification, files of retrace/evaluation/metrics")
+    question_answering: Metrics = Field(description="metrics of question answering, likewise")
+    every_epoch: tuple[str, ...] = Field(description="metrics of both kinds that are in the learning curves")
 
     @model_validator(mode="after")
     def _there(self) -> Self:

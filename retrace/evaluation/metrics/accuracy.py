@@ -10,7 +10,7 @@ FIGURES = {"accuracy": Figure("fraction", "higher")}
 
 
 def resampled(outcome: Classified) -> Resampled:
-    """For weights of examples."""
+    """The figures for weights of examples, (R, N)."""
     return mean_of({name: share.hits for name, share in shares(outcome).items()})
 
 

@@ -1,8 +1,8 @@
-"""BLEU (Papineni et al. 2002) of all answers together against several right ones, by sacrebleu.
+"""Corpus BLEU (Papineni et al. 2002) of all answers, with the gold answers as references, by sacrebleu.
 
-Only questions that have an answer count. The settings are sacrebleu's defaults: words by mteval's 13a tokenizer, case
-kept, n-grams of one to four words; for orders without a match, counts of 1/2, 1/4 and so on. BLEU and its precisions
-are percentages, as in sacrebleu; lengths are in words, and the reference length is that of the closest right answer.
+Only answerable questions count. The settings are sacrebleu's defaults: words by mteval's 13a tokenizer, case-sensitive,
+n-grams of one to four words, exponential smoothing (orders without a match count as 1/2, 1/4 and so on). BLEU and its
+precisions are percentages. Lengths are in words; the reference length is that of the closest reference.
 
 `bleu_sentence` is the mean of each answer's own BLEU, as nltk's sentence_bleu computes it by default, on the same
 words and without smoothing: if no n-gram of some length matches, or the answer is too short to have one, its precision

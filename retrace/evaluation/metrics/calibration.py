@@ -1,10 +1,11 @@
 """Expected calibration error (Guo et al. 2017, equation 3): how far confidence and accuracy are apart; 0 is perfect.
 
-Examples are put in 15 bins by the probability of the decided class; the differences between mean confidence and
-accuracy of the bins are averaged, weighted by the number of examples. Absent if a model gives no probabilities.
+Examples are put in 15 bins by the probability of the predicted class. The error is the absolute difference between a
+bin's mean confidence and its accuracy, averaged over bins with their numbers of examples as weights. Absent if a model
+gives no probabilities.
 
-By chance it is above 0 even for a perfectly calibrated model, the more so the fewer examples a bin has, and resampling
-adds to this bias. So it has no interval, and no method is called better because of it.
+It is biased: by chance it is above 0 even for a perfectly calibrated model, the more so the fewer examples a bin has,
+and resampling adds to the bias. So it has no interval, and no method is called better because of it.
 """
 
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ BINS = 15
 
 
 def score(outcome: Classified) -> dict[str, float]:
-    """A fraction."""
+    """The error, a fraction."""
     if outcome.probabilities is None:
         return {}
     bins, confidence = _bins(outcome.probabilities, outcome.predicted)

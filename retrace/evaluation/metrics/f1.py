@@ -15,10 +15,10 @@ by_class = partial(by_class_of, "f1")  # what the macro mean is taken over
 
 
 def examples(outcome: Classified) -> dict[str, int]:
-    """The examples that are of the positive class, or predicted as it; the others do not enter its F1."""
+    """The number of examples that are positive or predicted positive; true negatives do not affect F1."""
     return {"f1": int(((outcome.labels == 1) | (outcome.predicted == 1)).sum())}
 
 
 def resampled(outcome: Classified) -> Resampled:
-    """For weights of examples."""
+    """The figures for weights of examples, (R, N)."""
     return resampled_averages("f1", outcome)

@@ -1,4 +1,4 @@
-"""Matthews' correlation of right and predicted classes (Matthews 1975; Gorodkin 2004 for several)."""
+"""Matthews' correlation of true and predicted classes (Matthews 1975; Gorodkin 2004 for several classes)."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ examples = partial(of_rarer, "matthews")
 
 
 def resampled(outcome: Classified) -> Resampled:
-    """For weights of examples: from -1 to 1; 0 if every prediction, or every right class, is the same."""
+    """The correlation for weights of examples; 0 if all predictions, or all labels, are the same class."""
     counted = counting(outcome)
 
     def figures(weights: np.ndarray) -> dict[str, np.ndarray]:

@@ -1,7 +1,7 @@
 """METEOR (Banerjee and Lavie 2005) with its original parameters (α 0.9, β 3, γ 0.5), by nltk.
 
-Only questions that have an answer count, each with the best match among its right answers. Words match if they are
-equal, have the same stem or, by WordNet, a meaning in common. WordNet is used if nltk finds it; without it the figure
+Only answerable questions count, each with the best match among its gold answers. Words match if they are equal, have
+the same stem or, by WordNet, a meaning in common. WordNet is used if nltk finds it; without it the figure
 is called `meteor_exact_stem`. nltk looks up the stems of words, so it finds that auto and car have a meaning in common,
 but not that automobile and car do. Words are those of nltk's NLTKWordTokenizer, which needs no data; `word_tokenize`
 differs from it only in texts of several sentences. Fractions.
@@ -30,7 +30,7 @@ _NO_SYNONYMS: Any = SimpleNamespace(synsets=lambda word: [])  # in place of Word
 
 
 def resampled(outcome: Answered) -> Resampled:
-    """For weights of questions."""
+    """The figures for weights of questions, (R, N)."""
     return mean_of(figures_by_question(outcome, _one_answer()), outcome.answerable)
 
 

@@ -15,5 +15,5 @@ by_class = partial(by_class_of, "precision")  # what the macro mean is taken ove
 
 
 def resampled(outcome: Classified) -> Resampled:
-    """For weights of examples."""
+    """The figures for weights of examples, (R, N)."""
     return resampled_averages("precision", outcome)

@@ -15,5 +15,5 @@ by_class = partial(by_class_of, "recall")  # what the macro mean is taken over
 
 
 def resampled(outcome: Classified) -> Resampled:
-    """For weights of examples."""
+    """The figures for weights of examples, (R, N)."""
     return resampled_averages("recall", outcome)

@@ -1,8 +1,8 @@
 """Area under the receiver operating characteristic (Hanley and McNeil 1982; Fawcett 2006 for several classes).
 
-The chance that an example of a class gets a higher probability of that class than an example of another class. For two
-classes it is that of the second; for more, the plain mean of each class against the rest. Absent if a model gives no
-probabilities or the data lacks a class.
+The probability that an example of a class is given a higher probability of that class than an example of another class.
+With two classes it is the area of the second one, with more the mean over each class against the rest. Absent if a
+model gives no probabilities or the data lacks a class.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ examples = partial(of_rarer, "roc_auc")
 
 
 def score(outcome: Classified) -> dict[str, float]:
-    """A fraction; 0.5 is chance."""
+    """The area, or the mean over classes: a fraction; 0.5 is chance."""
     areas = _areas(outcome)
     return {"roc_auc": float(np.mean(areas))} if areas else {}
 

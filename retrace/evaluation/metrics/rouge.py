@@ -1,7 +1,7 @@
 """ROUGE-1, ROUGE-2, ROUGE-L and ROUGE-Lsum (Lin 2004), F-measures, by Google's rouge-score.
 
-Only questions that have an answer count, with the best match among their right answers for each of the four.
-Words are not stemmed, as in Hugging Face's `evaluate`. Fractions.
+Only answerable questions count, each with the best match among its gold answers for each of the four figures. Words are
+not stemmed, as in Hugging Face's `evaluate`. Fractions.
 """
 
 import re
@@ -23,7 +23,7 @@ _READ = re.compile("[a-z0-9]")
 
 
 def resampled(outcome: Answered) -> Resampled:
-    """For weights of questions."""
+    """The figures for weights of questions, (R, N)."""
     return mean_of(figures_by_question(outcome, _one_answer), outcome.answerable)
 
 

@@ -1,10 +1,10 @@
 """Everything that the official SQuAD v2.0 script prints (Rajpurkar et al. 2018, "Know What You Don't Know").
 
-An answer is compared with each right one, and the best match counts. Both are lower-cased, stripped of punctuation and
-of the articles a, an and the. HasAns_ and NoAns_ figures are of the questions that have an answer and of those that
-have none. best_ figures are those at the best threshold above which a model abstains. It is found on the very questions
-that are scored, as in the script's `find_best_thresh`: starting from no answers at all, questions are answered one at
-a time, the surest first, and each changes the sum of the scores by its gain.
+An answer is compared with each gold answer, and the best match counts. Both are lower-cased, and punctuation and the
+articles a, an and the are removed. HasAns_ figures are over answerable questions, NoAns_ figures over the others. best_
+figures are those at the best threshold above which a model abstains. As in the script's `find_best_thresh`, it is found
+on the same questions that are scored: starting without any answer, questions are answered one at a time, the most
+confident first, and each changes the sum of the scores by its gain.
 """
 
 import re
@@ -89,9 +89,9 @@ def examples(outcome: Answered) -> dict[str, int]:
 
 
 def best_threshold(no_answer: np.ndarray, gains: np.ndarray, abstaining: float) -> tuple[float, float]:
-    """The largest sum, and the `no_answer` of the last question answered for it, 0 if none is.
+    """The largest sum of scores, and its threshold: the `no_answer` of the last question answered, 0 if none is.
 
-    `no_answer` and `gains` are (N,), `abstaining` is the sum where none is answered. Questions with equal
+    `no_answer` and `gains` are (N,), `abstaining` is the sum if no question is answered. Questions with equal
     `no_answer` are answered one at a time too, in their order.
     """
     order = np.argsort(no_answer, kind="stable")
@@ -122,9 +122,9 @@ def threshold_curve(outcomes: Sequence[Answered]) -> Columns:
 
 
 def _resampled_best(no_answer: np.ndarray, gains: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """How far the largest sum is above that of always abstaining, for weights of questions: (N, R) → (R,), float64.
+    """By how much the largest sum exceeds that of always abstaining, for weights of questions: (N, R) → (R,), float64.
 
-    The sum can be largest only where gains end and losses begin, so questions are added up by such stretches.
+    A sum can only be the largest where gains end and losses begin, so questions are summed between these places first.
     """
     order = np.argsort(no_answer, kind="stable")
     order = order[gains[order] != 0]
@@ -176,7 +176,7 @@ def _compared(golds: Sequence[tuple[str, ...]], answers: Sequence[str]) -> dict[
 
 
 def _decided(outcome: Answered) -> dict[str, np.ndarray]:
-    """The same, with abstentions: as in the script, abstaining is wrong where there is an answer, even an empty one."""
+    """Exact match and F1, (N,), with abstentions: as in the script, these are wrong for every answerable question."""
     values = _compared(outcome.golds, outcome.answers)
     if outcome.abstained is None:
         return values
