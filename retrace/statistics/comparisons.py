@@ -1,8 +1,8 @@
 """Paired comparisons of methods on the same examples, corrected for the number of pairs.
 
-A method is more than one model: another seed gives another figure. So there are two sources of chance, examples and
-seeds. If either method has only one seed, the spread over seeds is unknown: then two models are compared, and no method
-is called better.
+A method's figures vary from seed to seed. So a difference between methods has two sources of variation: examples and
+seeds. If either method has only one seed, the variation over seeds is unknown: then two models are compared, and no
+method is called better.
 """
 
 import math
@@ -26,13 +26,13 @@ MODELS_TIE, MODELS_DIFFER = "no difference shown", "models differ"  # where eith
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference of two means over seeds, and its standard errors by source of chance."""
+    """The difference of two means over seeds, and its standard errors over examples and over seeds."""
 
     value: float
     of_examples: float
     of_seeds: float = 0.0  # 0 if either has one seed
     freedom: float = math.inf  # degrees of freedom of `of_seeds`
-    is_of_models: bool = False  # rather than of methods, as either has one seed
+    is_of_models: bool = False  # whether two models are compared, not methods, as either has one seed
     examples: int = 0  # behind `of_examples`; 0 if their number is not known
     ends: tuple[float, float] = ANYWHERE  # of the figure's scale
 
@@ -44,7 +44,7 @@ class Difference:
 
     @property
     def interval(self) -> Interval:
-        """95%, as far as the scale goes."""
+        """The 95% interval, cut off at the largest difference that the scale allows."""
         low, high = self.ends
         found = {"low": self.value - self.reach(), "high": self.value + self.reach()}
         return clipped(self.value, found, (low - high, high - low))
@@ -130,7 +130,7 @@ def difference(
 
 
 def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
-    """Exact (binomial) McNemar test (1947): p of no difference in accuracy, from which are right, (N,) each."""
+    """The p value of the exact (binomial) McNemar test (1947) of equal accuracy; arguments: which are right, (N,)."""
     from scipy.stats import binomtest  # here, as it takes half a second to import
 
     only_first, only_second = int((first & ~second).sum()), int((~first & second).sum())
@@ -149,11 +149,11 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def _least(figure: str, value: float, examples: int, first: Sequence[Scored], second: Sequence[Scored]) -> float:
-    """The smallest standard error over the choice of examples that a difference may have.
+    """A lower bound on the standard error of a difference over examples.
 
-    Where a few examples all agree, resamples do not vary. So it is at least the error if each example differed by the
-    whole difference (in a macro mean, each example of a class by that class's difference), and at least the change
-    that a single example can make.
+    If a few examples all agree, resamples do not vary, and the bootstrap's error is 0. So the error is at least the
+    difference over √N (in a macro mean, that of each class over the √ of its examples, added in quadrature), and at
+    least the change that a single example can make.
     """
     if not examples:
         return 0.0

@@ -3,10 +3,10 @@
 A resample of N examples is a row of weights: how often each example was drawn. A metric maps weights (R, N) to R
 figures at once, mostly by matrix products.
 
-There are two sources of chance: the test set is a sample of examples, and a model is one of many seeds. For examples
-the interval is Wilson's if the figure is a share of them, else the bootstrap's. A mean over seeds adds Student's
-interval; half-widths add in quadrature (MOVER: Zou and Donner 2008, Statistics in Medicine 27). An interval always
-contains its figure and never leaves its scale.
+Figures vary with the examples of the test set and with the seed. For examples the interval is Wilson's if the figure is
+a share of them, else the bootstrap's. For a mean over seeds, Student's interval is added; half-widths add in quadrature
+(MOVER: Zou and Donner 2008, Statistics in Medicine 27). An interval always contains its figure and stays within its
+scale.
 """
 
 import math
@@ -22,7 +22,7 @@ CHUNK = 1 << 18  # weights held at a time, to fit a processor's cache
 LEVEL = 0.95
 Z = 1.959963984540054  # the normal distribution's two-sided quantile at LEVEL
 ANYWHERE = (-math.inf, math.inf)
-ROUNDING = 1e-9  # relative; a narrower interval has no width
+ROUNDING = 1e-9  # of the scale; a narrower interval counts as one of width 0
 
 Figures = dict[str, np.ndarray]  # name → (R,)
 Resampled = Callable[[np.ndarray], Figures]  # weights (R, N) → a figure for each row of them
@@ -49,7 +49,7 @@ class Share:
 
 @dataclass(frozen=True)
 class ByClass:
-    """The figures of single classes, fractions, that a macro mean is taken over; classes without examples have 0."""
+    """The figures of the classes that a macro mean averages, fractions; a class without examples counts as 0."""
 
     values: np.ndarray  # (C,), of the classes that have examples
     examples: np.ndarray  # (C,), how many each is a share of
@@ -58,7 +58,7 @@ class ByClass:
 
 @dataclass(frozen=True)
 class Scored:
-    """One model's figures, and what their intervals are made of."""
+    """One model's figures, and what their intervals are computed from."""
 
     figures: Mapping[str, float]
     drawn: Figures  # the figures in resamples
@@ -126,13 +126,13 @@ def widening(examples: int) -> float:
     """The factor by which a percentile interval is too narrow with so few examples (Hesterberg 2015, The American
     Statistician 69, section 5); 1 if their number is not known, and nearly 1 if it is large.
 
-    Resamples spread by the variance over N instead of N - 1, and normally rather than as Student's t.
+    The variance of resamples has the divisor N instead of N - 1, and their tails are normal rather than Student's t.
     """  # fmt: skip
     return student(examples - 1) / Z * unbiased(examples) if examples > 1 else 1.0
 
 
 def unbiased(examples: int) -> float:
-    """The factor by which the deviation of resamples is too small: they vary by the variance over N, not N - 1."""
+    """The factor by which the standard deviation of resamples is too small: its divisor is N, not N - 1."""
     return math.sqrt(examples / (examples - 1)) if examples > 1 else 1.0
 
 
@@ -171,11 +171,11 @@ def wilson_interval(share: float, examples: float) -> Interval:
 def interval_of_examples(
     value: float, shares: Sequence[Share], drawn: np.ndarray, examples: int, ends: Ends
 ) -> Interval:
-    """The interval of a figure, or of its mean over seeds, for the choice of examples.
+    """The interval over examples of a figure, or of its mean over seeds.
 
-    `shares` has one for each seed, none if the figure is no share; `drawn` (R,) is the figure in resamples. A figure
-    whose interval would have no width gets that of such a share of `examples`. From a single example the interval is
-    the whole scale, unless the figure is at an end of it.
+    `shares` has one for each seed, none if the figure is no share; `drawn` (R,) is the figure in resamples. If all
+    resamples agree, the interval is Wilson's, as if the figure were a share of `examples`. From a single example the
+    interval is the whole scale, unless the figure is at an end of it.
     """
     low, high = ends
     if shares:
@@ -183,8 +183,8 @@ def interval_of_examples(
         found = wilson_interval(share, among)
     else:
         found = centred_interval(value, drawn, examples, ends)
-        is_still = examples < 2 or found["high"] - found["low"] <= ROUNDING * (high - low)
-        if not (is_still and math.isfinite(high - low)):
+        has_no_width = examples < 2 or found["high"] - found["low"] <= ROUNDING * (high - low)
+        if not (has_no_width and math.isfinite(high - low)):
             return found
         found = wilson_interval((value - low) / (high - low), examples if examples > 1 or value in ends else 0)
     return clipped(value, {end: low + at * (high - low) for end, at in found.items()}, ends)
@@ -193,8 +193,8 @@ def interval_of_examples(
 def intervals(seeds: Sequence[Scored]) -> dict[str, Interval]:
     """The intervals of one method's figures, or of their means over several seeds.
 
-    One seed tells nothing about others: its interval covers the choice of examples, and this model alone. That of
-    several seeds covers both, and `low_examples` and `high_examples` are for the examples alone.
+    With one seed, an interval covers the variation over examples, for this model only. With several seeds it covers
+    both, and `low_examples` and `high_examples` are the ends over examples alone.
     """
     found = {}
     for name in seeds[0].drawn:
@@ -209,7 +209,7 @@ def intervals(seeds: Sequence[Scored]) -> dict[str, Interval]:
 
 
 def _over_examples(name: str, seeds: Sequence[Scored]) -> Interval:
-    """The interval of a figure, or of its mean over seeds, for the choice of examples alone."""
+    """The interval over examples alone of a figure, or of its mean over seeds."""
     ends = seeds[0].ends.get(name, ANYWHERE)
     value = float(np.mean([seed.figures[name] for seed in seeds]))
     drawn = np.mean([seed.drawn[name] for seed in seeds], axis=0)
@@ -222,7 +222,7 @@ def _over_examples(name: str, seeds: Sequence[Scored]) -> Interval:
 
 
 def with_classes(value: float, interval: Interval, seeds: Sequence[ByClass], ends: Ends) -> Interval:
-    """The interval of a macro mean where the figures of some classes are 0 or 1; one `ByClass` a seed.
+    """The interval of a macro mean in which some classes have a figure of 0 or 1; one `ByClass` per seed.
 
     Resamples hardly move such a class's figure, so Wilson's interval of its examples is added, weighted as the class is
     in the mean; half-widths add in quadrature.
@@ -240,7 +240,7 @@ def with_classes(value: float, interval: Interval, seeds: Sequence[ByClass], end
 
 
 def with_seeds(of_examples: Interval, by_seed: Sequence[float], ends: Ends) -> Interval:
-    """The interval of a mean over two or more seeds, for the choice of examples and of seeds."""
+    """The interval of a mean over two or more seeds, over examples and seeds."""
     middle, count = float(np.mean(by_seed)), len(by_seed)
     seeds = student(count - 1) * float(np.std(by_seed, ddof=1)) / math.sqrt(count)
     below, above = (math.hypot(middle - of_examples["low"], seeds), math.hypot(of_examples["high"] - middle, seeds))

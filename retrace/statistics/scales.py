@@ -7,7 +7,7 @@ from typing import Literal
 from retrace.core.files import rounded
 
 SHARES = {"fraction": 1.0, "percentage": 100.0, "percent": 100.0}  # scales of shares, and the whole on each
-Better = Literal["higher", "lower", "neither"]  # a count or a threshold is neither
+Better = Literal["higher", "lower", "neither"]  # neither: a count or a threshold
 Interval = dict[str, float]  # low and high
 
 
@@ -37,11 +37,11 @@ SCALES = {
 
 @dataclass(frozen=True)
 class Figure:
-    """What a figure is."""
+    """The scale, direction and display name of a figure."""
 
     scale: str  # one of SCALES
     better: Better
-    name: str = ""  # what readers call it; its key, with spaces, where empty
+    name: str = ""  # as readers see it; if empty, the key with spaces
 
 
 Legend = dict[str, Figure]  # by key
@@ -67,7 +67,7 @@ def loss_on(part: str) -> Figure:
 
 @dataclass(frozen=True)
 class Shortfall:
-    """A figure that is not shown to be better than another, by the 95% interval of the difference."""
+    """A figure that is not significantly better than another, by the 95% interval of the difference."""
 
     figure: str
     value: float
@@ -103,10 +103,10 @@ class Comparison:
     p: float  # of no difference, two-sided
     p_corrected: float  # by Holm, for all pairs of this figure
     verdict: str  # the better method, or a tie; from one seed, whether these models differ
-    # The smallest true difference that would be shown with a power of 80%, all pairs tested; None: none on this scale.
+    # The smallest true difference found with a power of 80%, corrected for all pairs; None: larger than the scale.
     detectable: float | None
 
 
 def factor(given: str, wanted: str) -> float:
-    """What converts a figure from one scale to another: 100 from a fraction to a percentage."""
+    """The factor that converts a figure from one scale to another: 100 from a fraction to a percentage."""
     return SHARES[wanted] / SHARES[given] if given in SHARES and wanted in SHARES else 1.0
