@@ -1,11 +1,11 @@
 """Attention and rotary positions for CPUs, and the last layer of a language model at scored positions only.
 
-On a CPU, passes over memory cost more than products. transformers' own attention and rotation convert scores and
-rotated vectors to float32 and back; here they stay in the precision of the products, though softmax still sums in
+On a CPU, passes over memory cost more than matrix products. transformers' own attention and rotation convert scores and
+rotated vectors to float32 and back. Here they stay in the precision of the products, though softmax still sums in
 float32. At 128 tokens PyTorch's fused attention is slower than either on a CPU.
 
-The last layer's output is used at scored positions only, which in masked modelling are few. For the others the last
-layer computes keys and values only.
+The last layer's output is needed only at scored positions, which are few in masked language modelling. At the other
+positions the last layer computes only keys and values.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ def lean_attention(
 
 
 def added_mask(seen: Tensor) -> Tensor:
-    """The mask that is added to scores so that queries see keys where `seen` is True, in the precision of products."""
+    """The additive mask with which queries see keys only where `seen` is True, in the precision of products."""
     precision = product_precision(seen.device)
     return torch.zeros_like(seen, dtype=precision).masked_fill_(~seen, torch.finfo(precision).min)
 
@@ -64,7 +64,7 @@ def sdpa_mask(
 
 
 def lean_mask(**options: Any) -> Tensor | None:
-    """The same, to be added to scores; also for purely causal attention, for which PyTorch's would need no mask."""
+    """`sdpa_mask` as an additive mask; for purely causal attention too, where PyTorch's attention needs no mask."""
     seen = sdpa_mask(**{**options, "allow_is_causal_skip": False})
     return None if seen is None else added_mask(seen)
 
@@ -84,7 +84,7 @@ class _Rotation(torch.autograd.Function):
 
 
 def signed(tables: Callable[..., Tables]) -> Callable[..., Tables]:
-    """Wraps the forward pass of transformers' rotary embeddings to make the tables that `turned` needs.
+    """Wrap the forward pass of transformers' rotary embeddings to make the tables that `turned` needs.
 
     Cosines and sines (B, T, D) are in the precision of products; sines are negated in the first half.
     """
@@ -109,7 +109,7 @@ def turned(states: Tensor, cos: Tensor, sin: Tensor, unsqueeze_dim: int = 1) -> 
 
 
 def rotated(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor, unsqueeze_dim: int = 1) -> tuple[Tensor, Tensor]:
-    """Stands in for transformers' `apply_rotary_pos_emb`."""
+    """Replaces transformers' `apply_rotary_pos_emb`."""
     return turned(query, cos, sin, unsqueeze_dim), turned(key, cos, sin, unsqueeze_dim)
 
 

@@ -1,7 +1,7 @@
 """Models with a head: with random weights from a config, or read from a folder.
 
-Reading checks that only weights of the head are new: transformers would accept a body left random, which looks like a
-weak model.
+Reading checks that all weights of the body are in the file: transformers would leave missing ones random, and the
+result would only look like a weak model.
 """
 
 import re
@@ -55,7 +55,7 @@ def make_config(family: str, settings: ModelSettings, vocabulary: Vocabulary) ->
 
 
 def read_config(folder: Path) -> PreTrainedConfig:
-    """The config of the model saved in `folder`, without the names of code that came with it, which is never run.
+    """The config of the model saved in `folder`, without references to code that came with it, which is never run.
 
     Raises InputError if there is none, or transformers does not know its architecture.
     """
@@ -113,7 +113,7 @@ def read_model(
     )
     other_size = sorted(key for key, *_ in report["mismatched_keys"] if needs_head or in_body(model, key))
     if other_size:
-        raise InputError(f"{folder}: {other_size[0]} has another size than config.json says")
+        raise InputError(f"{folder}: {other_size[0]} does not have the size in config.json")
     missing = sorted(key for key in report["missing_keys"] if needs_head or in_body(model, key))
     if missing:
         whose = "model's body" if in_body(model, missing[0]) else "model's head"
@@ -137,10 +137,10 @@ def in_body(model: PreTrainedModel, name: str) -> bool:
 
 
 def text_vector(config: PreTrainedConfig, hidden: Tensor, ids: Tensor, mask: Tensor | None) -> Tensor:
-    """The input (B, C) of transformers' classifier: from hidden states (B, T, C), ids and attention mask (B, T).
+    """Hidden states (B, T, C), ids and attention mask (B, T) → the input of transformers' classifier, (B, C).
 
-    For a causal model it is the vector of the last token before padding; else the mean over tokens if the config says
-    so, or the vector of the first token.
+    For a causal model this is the vector of the last token before padding; otherwise the mean over tokens, if the
+    config says so, or the vector of the first token.
     """
     if objective_of(config) == "causal":
         places = torch.arange(ids.shape[1], device=ids.device)
@@ -155,8 +155,8 @@ def text_vector(config: PreTrainedConfig, hidden: Tensor, ids: Tensor, mask: Ten
 def set_dropout(model: PreTrainedModel, rate: float, key: str = "dropout") -> None:
     """Set the rate of all dropout layers, which in BERT and RoBERTa include those of attention weights.
 
-    A ModernBERT that was made without dropout has no layer after attention, so none there is set. Raises InputError,
-    naming the `key` of the rate in params.yaml, if the model has no dropout layer.
+    A ModernBERT that was made without dropout has no dropout layer after attention, so there is none to set. Raises
+    InputError, naming the `key` of the rate in params.yaml, if the model has no dropout layer at all.
     """
     layers = [module for module in model.modules() if isinstance(module, nn.Dropout)]
     if not layers:
@@ -230,7 +230,7 @@ def _set_classes(config: PreTrainedConfig, head: Head, classes: Sequence[str]) -
 
 
 def _require_matrices(model: PreTrainedModel) -> None:
-    """Raise InputError if `ATTENTION` or `OUTPUTS` name anything but a layer's matrix: methods would skip it."""
+    """Raise InputError if `ATTENTION` or `OUTPUTS` has a name that is no matrix of a layer: methods would ignore it."""
     family, kind = family_of(model.config), model.config.model_type
     inner = [name for name, module in model.named_modules() if isinstance(module, nn.Linear) and _LAYER.match(name)]
     found = sorted({_LAYER.sub("", name) for name in inner})
@@ -243,7 +243,7 @@ def _require_matrices(model: PreTrainedModel) -> None:
 
 
 def _draw_classifier(model: PreTrainedModel) -> None:
-    """Draw the weights of a new classifier anew if its family has a standard deviation for them."""
+    """Redraw the weights of a new classifier if its family has its own standard deviation for them."""
     std = getattr(family_of(model.config), "CLASSIFIER_STD", None)
     if std is not None:
         nn.init.normal_(model.get_parameter("classifier.weight"), std=std)

@@ -1,8 +1,8 @@
-"""Language models that score only chosen positions, and BERT's with next-sentence prediction.
+"""Language models that compute logits only at chosen positions, and BERT with next-sentence prediction.
 
-The head is a product with the whole vocabulary, which is most of the work in small models. So masked models score
-masked positions only, and the loss keeps no scores. Attention may stay within documents that share a block (Raffel et
-al. 2020).
+In small models most of the work is the head's product with the whole vocabulary. So masked models compute logits only
+at masked positions, and the loss does not keep them for the backward pass. Attention may be restricted to each document
+of a block (Raffel et al. 2020).
 """
 
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ from retrace.tokens.tokenizer import Vocabulary
 def head_loss(hidden: Tensor, head: nn.Linear, targets: Tensor) -> Tensor:
     """The summed negative log-likelihood of targets (N,) for hidden states (N, C) under a linear head, in nats.
 
-    PyTorch keeps the scores, its largest tensor, for the backward pass, in two precisions; here only the gradients of
-    states and weights are kept. Its `linear_cross_entropy` does the same, but is slower on a CPU than head and loss
-    apart. Compiled models may have targets of -100, which stand for no target. Products are in autocast's precision.
+    PyTorch keeps the logits, the largest tensor, for the backward pass, in two precisions; here only the gradients of
+    hidden states and weights are kept. Its `linear_cross_entropy` does the same, but is slower on a CPU than separate
+    head and loss. With compiled models, targets may be -100 (no target). Products are in autocast's precision.
     """
     precision = product_precision(hidden.device)
     return cast(Tensor, _HeadLoss.apply(hidden, head.weight, head.bias, targets, precision))
@@ -42,13 +42,13 @@ class _HeadLoss(torch.autograd.Function):
         logs = torch.log_softmax(scores, 1, out=scores)  # in place: scores are the largest tensor
         of_targets = logs.gather(1, right)
         loss = -(of_targets if has_target is None else of_targets * has_target).sum()
-        change = logs.exp_()  # the gradient of the scores: their probabilities, less 1 for the target
-        change.scatter_(1, right, change.gather(1, right) - 1)
+        gradient = logs.exp_()  # of the logits: their probabilities, minus 1 for the target
+        gradient.scatter_(1, right, gradient.gather(1, right) - 1)
         if has_target is not None:
-            change = change * has_target
-        of_bias = None if bias is None else change.sum(0)
-        change = change.to(precision)
-        ctx.save_for_backward(change @ weight, change.T @ hidden, of_bias)
+            gradient = gradient * has_target
+        of_bias = None if bias is None else gradient.sum(0)
+        gradient = gradient.to(precision)
+        ctx.save_for_backward(gradient @ weight, gradient.T @ hidden, of_bias)
         return loss
 
     @staticmethod
@@ -70,7 +70,7 @@ def within_documents(ids: Tensor, first: int, causal: bool, attention: str | Non
 
 
 class LanguageModel(nn.Module):
-    """A transformers model for masked or causal language modelling, with scores at chosen positions only.
+    """A transformers model for masked or causal language modelling, with logits at chosen positions only.
 
     Attention stays within documents if the config has a `document_start`, the token that begins a document.
     """
@@ -85,9 +85,9 @@ class LanguageModel(nn.Module):
             score_late(body, family.LastLayer)
 
     def forward(self, ids: Tensor, at: Tensor, targets: Tensor | None = None) -> Tensor:
-        """Scores over the vocabulary (N, V) for token ids (B, T), at N positions in the flattened ids.
+        """Logits over the vocabulary (N, V) for token ids (B, T), at N positions in the flattened ids.
 
-        Positions are (N,), or (B, M) with M in each row; then the last layer is computed for these only. With targets
+        Positions are (N,), or (B, M) with M in each row; then the last layer is computed at these only. With targets
         (N,) the result is their summed loss instead, in nats.
         """
         if at.ndim == 2 and self._late:
@@ -97,7 +97,7 @@ class LanguageModel(nn.Module):
         return self._scored(hidden, targets)
 
     def _scored(self, hidden: Tensor, targets: Tensor | None) -> Tensor:
-        """Hidden states (N, C) → scores (N, V) or, with targets, the loss."""
+        """Hidden states (N, C) → logits (N, V) or, with targets, the loss."""
         head = cast(nn.Linear, self.body.get_output_embeddings())
         if hasattr(self._family, "before_vocabulary"):
             hidden = self._family.before_vocabulary(self.body, hidden)
@@ -124,14 +124,14 @@ class PairModel(LanguageModel):
         self, ids: Tensor, at: Tensor, targets: Tensor | None = None, segments: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        """A `LanguageModel`'s result, and the scores (B, 2) of the relation; segments and attention mask are (B, T)."""
+        """A `LanguageModel`'s result, and the relation's logits (B, 2); segments and attention mask are (B, T)."""
         base = cast(nn.Module, self.body.base_model)
         output = base(input_ids=ids, token_type_ids=segments, attention_mask=mask)
         tokens = self._scored(rows_at(output.last_hidden_state, at.flatten()), targets)
         return tokens, self._family.relation_head(self.body, output.pooler_output)
 
     def of_tokens(self, ids: Tensor, at: Tensor) -> Tensor:
-        """The scores of a `LanguageModel` with these weights."""
+        """The token logits alone, as from a `LanguageModel`."""
         return self(ids, at)[0]
 
 
@@ -154,10 +154,10 @@ def read_language_model(folder: Path, seed: int, attention: str) -> LanguageMode
 
 
 def continue_model(folder: Path, vocabulary: Vocabulary, pairs: bool, seed: int, attention: str) -> LanguageModel:
-    """The checkpoint in `folder`, for further pretraining, with next-sentence `pairs` or without.
+    """The checkpoint in `folder`, for further pretraining; `pairs`: with next-sentence prediction.
 
-    BERT's weights for pairs are kept, and frozen if there are no pairs. Raises InputError if weights of the body
-    are missing, or the family has no head for pairs.
+    Without it, BERT's weights for next-sentence prediction are kept, but frozen. Raises InputError if weights of the
+    body are missing, or if the family has no head for pairs.
     """
     config = read_config(folder)
     of_pairs = getattr(family_of(config), "PAIRS_ONLY", ())

@@ -1,4 +1,4 @@
-"""The size of a model trained from scratch, and what its family's file allows."""
+"""Settings of the model: its checkpoint or its sizes; and the constants of its family's file."""
 
 import ast
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ FAMILIES, FOLDER = "retrace.families", PROJECT / "retrace/families"
 
 
 class ModelSettings(Section):
-    """The sizes of a model; a checkpoint has its own tokenizer, sizes and dropout."""
+    """The checkpoint, which has its own tokenizer, sizes and dropout, or the sizes of a model trained from scratch."""
 
     checkpoint: str | None = Field(
         default=None, description="weights to start from, with tokenizer and sizes: org/name@commit or folder@digest"
@@ -26,18 +26,18 @@ class ModelSettings(Section):
         description="replace the checkpoint's weights by random ones from this seed, keeping its tokenizer and sizes",
     )
     hidden_size: Size = Field(description="width of the model")
-    layers: int = Field(ge=1, le=10_000, description="layers")
-    heads: Size = Field(description="attention heads; they divide hidden_size")
+    layers: int = Field(ge=1, le=10_000, description="number of layers")
+    heads: Size = Field(description="number of attention heads; must divide hidden_size")
     intermediate_size: Size = Field(description="width of the feed-forward layers")
     max_positions: Size = Field(description="the longest input, in tokens")
     dropout: Dropout = Field(default=0.0, description="dropout in pretraining, and in fine-tuning unless set there")
     init_std: Positive = Field(default=0.02, description="standard deviation of the initial weights")
     rope_theta: float | None = Field(
-        default=None, gt=1, description="base of rotary positions, lower for short blocks; null: the family's default"
+        default=None, gt=1, description="base of rotary positions; lower for short blocks; null: the family's default"
     )
     kv_heads: Size | None = Field(
         default=None,
-        description="heads of keys and values (Ainslie et al. 2023), which divide heads; null: as many as heads",
+        description="number of key and value heads (Ainslie et al. 2023); must divide heads; null: as many as heads",
     )
 
     @model_validator(mode="after")

@@ -96,5 +96,5 @@ def test_a_published_classifier_of_other_classes_is_drawn_anew(tmp_path: Path) -
     assert {name for name in one if not torch.equal(one[name], other[name])} == {"classifier.out_proj.weight"}
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"vocab_size": config["vocab_size"] + 1}))
-    with pytest.raises(InputError, match=r"roberta.embeddings.word_embeddings.weight has another size than config"):
+    with pytest.raises(InputError, match=r"roberta.embeddings.word_embeddings.weight does not have the size in config"):
         read_model("classifier", tmp_path, 1, "eager", list("abcde"))
