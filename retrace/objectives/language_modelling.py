@@ -1,9 +1,9 @@
 """Masked (Devlin et al. 2018) and causal (Radford et al. 2018) language modelling on blocks of running text.
 
-They differ in the positions that are predicted, and in the targets there. Masking chooses a fixed number of tokens per
+They differ in which positions are predicted, and in the targets there. Masking chooses a fixed number of tokens per
 block, which keeps shapes constant. By default all of them become the mask token: Wettig et al. 2022 (Should You Mask
-15% in Masked Language Modeling?) found BERT's 80-10-10 useless and higher rates better. Evaluation always masks single
-tokens, with the mask token.
+15% in Masked Language Modeling?) found no benefit in BERT's 80-10-10, and higher mask rates better. Evaluation always
+masks single tokens, with the mask token.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +24,7 @@ from retrace.tokens.blocks import cut_blocks
 from retrace.tokens.tokenizer import Vocabulary
 
 ROUNDING = 1e-6  # 0.29 · 100 is 28.999… in binary
-COUNTS = 16  # different numbers of targets per batch that a model is compiled for
+COUNTS = 16  # for how many numbers of targets per batch a model is compiled
 
 
 class Inputs(NamedTuple):
@@ -83,7 +83,7 @@ class HeldOut(LabelledBatch):
     places: Tensor  # (B, T), the labels' positions in the stream
 
 
-Answers = Callable[[Tensor, Tensor], Tensor]  # the forward pass of a `LanguageModel`
+ForwardPass = Callable[[Tensor, Tensor], Tensor]  # of a `LanguageModel`: ids, positions → logits
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ class Masking:
 
 
 class BlockModelling:
-    """The pretraining objective: blocks at a random offset each epoch, masked anew or, without `masking`, causal.
+    """The pretraining objective on blocks, cut at a new random offset in each epoch: masked anew, or else causal.
 
-    After the first `mixed` epochs, blocks are drawn from `ending`, in as many passes over it as fill an epoch's steps.
+    After the first `mixed` epochs, blocks are drawn from `ending`, in as many passes as an epoch's steps need.
     """
 
     def __init__(
@@ -147,13 +147,13 @@ class BlockModelling:
         return model(*part)
 
 
-def token_loss(model: Answers, part: Inputs) -> Tensor:
+def token_loss(model: ForwardPass, part: Inputs) -> Tensor:
     """The negative log-likelihood summed over the targets, in nats."""
     return functional.cross_entropy(model(part.ids, part.at).float(), part.targets, reduction="sum")
 
 
 @torch.no_grad()
-def mean_loss(model: Answers, batches: Iterable[LabelledBatch], device: Device) -> tuple[float, int]:
+def mean_loss(model: ForwardPass, batches: Iterable[LabelledBatch], device: Device) -> tuple[float, int]:
     """The mean loss per target in nats, and the number of targets; processes share the batches.
 
     Raises InputError if there are no targets, because the vocabulary has none of the text's words.
@@ -173,7 +173,7 @@ def mean_loss(model: Answers, batches: Iterable[LabelledBatch], device: Device) 
 def next_tokens(blocks: Tensor, vocabulary: Vocabulary) -> LabelledBatch:
     """Label each position with the next token: blocks (B, T) → ids and labels (B, T).
 
-    As in masked modelling, special tokens are no targets, so that perplexities are over the same tokens.
+    As in masked language modelling, special tokens are never targets, so that perplexities are over the same tokens.
     """
     after = functional.pad(blocks[:, 1:], (0, 1), value=IGNORED)
     special = torch.isin(after, torch.tensor(vocabulary.special))
@@ -185,7 +185,7 @@ def sliding_batches(
 ) -> Iterator[HeldOut]:
     """Windows of `block` tokens that start every `stride` tokens; the targets are the tokens that are new in a window.
 
-    So every token is predicted once and, except for the first few, from at least `block - stride` tokens before it. If
+    So every token is predicted once and, except for the first few, from at least `block - stride` previous tokens. If
     windows do not overlap, their first tokens are not predicted.
     """
     last = max(0, len(stream) - block)
@@ -202,7 +202,7 @@ def sliding_batches(
 
 
 def mask_id(vocabulary: Vocabulary) -> int:
-    """The id of the mask.
+    """The id of the mask token.
 
     Raises InputError if the tokenizer has none, as those of causal models do not.
     """

@@ -1,9 +1,9 @@
 """Masked language modelling with next-sentence prediction (Devlin et al. 2018, section 3.1).
 
-The model reads [CLS] A [SEP] B [SEP]. In half of the pairs B follows A in the text, in the others it is from another
-document. The model predicts which, and the masked tokens.
+The model reads [CLS] A [SEP] B [SEP] and predicts the masked tokens, and whether B follows A in the text, as in half of
+the pairs, or is from another document.
 
-Nothing but the words may tell the two kinds apart. So A and the length of B are drawn before the kind. In both kinds B
+Only the words may tell the two kinds of pair apart. So A and the length of B are drawn before the kind. In both kinds B
 begins with a sentence of its passage other than the first, and may end within a sentence.
 """
 
@@ -27,7 +27,7 @@ from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 SPECIALS = 3  # [CLS] and two [SEP]
 SENTENCE_ENDS = (".", "!", "?", "Ġ.", "Ġ!", "Ġ?")  # Ġ: the space that byte-level tokens begin with
 DRAWS = 6  # random numbers per pair
-WIDTHS = 4  # different lengths of input that a model is compiled for
+WIDTHS = 4  # number of input lengths that a model is compiled for
 
 
 class PairInputs(NamedTuple):

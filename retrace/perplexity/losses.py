@@ -1,4 +1,4 @@
-"""Losses of a language model on held-out text, per document, and for pseudo-perplexity.
+"""Losses of a language model on held-out text: by document, and by passage for the pseudo-perplexity.
 
 Pseudo-perplexity (Salazar et al. 2020) masks each token of a passage in turn.
 """
@@ -16,7 +16,7 @@ from retrace.compute.device import Device
 from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
 from retrace.core.paths import UNKNOWN
-from retrace.objectives.language_modelling import IGNORED, Answers, HeldOut, mask_id
+from retrace.objectives.language_modelling import IGNORED, ForwardPass, HeldOut, mask_id
 from retrace.perplexity.measures import Losses, Sizes
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, token_id
 
@@ -37,7 +37,7 @@ def sizes_of(documents: Iterable[str], tokenizer: SubwordTokenizer) -> tuple[np.
 
 
 @torch.no_grad()
-def document_losses(model: Answers, batches: Iterable[HeldOut], lengths: np.ndarray, device: Device) -> Losses:
+def document_losses(model: ForwardPass, batches: Iterable[HeldOut], lengths: np.ndarray, device: Device) -> Losses:
     """The losses on the documents of a stream, of `lengths` (D,); processes share the batches.
 
     A token counts for its document, wherever blocks begin and end. The mean equals that of `mean_loss` to the bit,
@@ -78,7 +78,7 @@ class Passage:
 def sample_passages(
     documents: Iterator[str], tokenizer: SubwordTokenizer, count: int, length: int, seed: int
 ) -> list[Passage]:
-    """Draw `count` paragraphs, or all there are, cut at a whole word to at most `length` tokens.
+    """Draw `count` paragraphs, or all if there are fewer, truncated to at most `length` tokens at the end of a word.
 
     A word longer than that is cut at a character. Headings, and paragraphs with unknown words, are skipped if there are
     others: an unknown word is not scored, and its neighbours would be predicted without it.

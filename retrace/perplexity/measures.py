@@ -1,10 +1,10 @@
-"""Perplexity per token and per word and bits per byte with intervals, and a unigram baseline.
+"""Perplexity per token and per word, and bits per byte, with intervals; and a unigram baseline.
 
 reports/perplexity-details.json has all figures, reports/perplexity.json the headlines, and
-reports/perplexity-documents.parquet the loss of every document, by which two revisions are compared.
+reports/perplexity-documents.parquet the loss of every document, which `retrace review` compares between revisions.
 
-The tokens of a document are not independent, so documents are resampled, not tokens. A perplexity is made of sums over
-documents (losses, scored tokens, tokens, words, bytes), which are resampled together, as Efron and Tibshirani 1993
+The tokens of a document are not independent, so documents are resampled, not tokens. A perplexity is computed from sums
+over documents (losses, scored tokens, tokens, words, bytes), which are resampled together, as Efron and Tibshirani 1993
 (section 10.3) bootstrap a ratio. Passages are resampled like documents.
 """
 
@@ -33,8 +33,8 @@ UNITS = {
     "perplexity_per_word": Figure("perplexity", "lower"),
     "bits_per_byte": Figure("score", "lower"),
 }
-LIKELIHOOD = "log likelihood per token"  # what flags compare instead of perplexity, as more of it is better
-LANGUAGE_MODEL = "language model"  # who has the flags of held-out text; those of a task belong to its methods
+LIKELIHOOD = "log likelihood per token"  # compared in flags instead of perplexity, as higher is better
+LANGUAGE_MODEL = "language model"  # in place of a method, for flags on held-out text
 CHUNK = 1 << 20  # tokens counted at a time, so that the whole stream is never in memory
 
 
@@ -113,10 +113,10 @@ Measured = tuple[Losses, Sizes]  # of the same documents
 def figures_of(losses: Losses, sizes: Sizes, drawn: Figures | None = None) -> PerplexityFigures:
     """Perplexity per token and per word, and bits per byte, with intervals where there are resamples, `drawn`, in nats.
 
-    Per word and per byte, the loss of the whole text is divided by its words or bytes, as in EleutherAI's
+    Per word and per byte, the loss of the whole text is divided by its number of words or bytes, as in EleutherAI's
     lm-evaluation-harness. The loss of the text is the mean over scored tokens times the number of ordinary tokens: a
-    masked model is scored on some of the tokens, and the others are assumed to cost as much. A percentile interval may
-    be taken on any scale.
+    masked model is scored on some of the tokens, and the others are assumed to have the same mean loss. Percentile
+    intervals are taken in nats and then converted.
     """
     nats = _in_nats(losses.mean, *(float(size.sum()) for size in (sizes.tokens, sizes.words, sizes.bytes)))
     intervals = {}
@@ -153,9 +153,9 @@ def resampled(losses: Losses, sizes: Sizes) -> Resampled:
 def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resamples: int, seed: int) -> SplitPerplexity:
     """Every measure's figures, and whether the first measure beats the unigram model by the interval.
 
-    Both are of the same documents, so they share the resamples, and the difference is paired. A single document says
-    nothing about how documents differ, so its figures have no interval. A text without a scored token has a flag
-    instead of figures.
+    Both are scored on the same documents, so they share the resamples, and the difference is paired. With a single
+    document the variation over documents is unknown, and there are no intervals. A text without a scored token has a
+    flag instead of figures.
     """
     every, measures, drawn = {**measured, "unigram": unigram}, {}, {}
     for name, (losses, sizes) in every.items():

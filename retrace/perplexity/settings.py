@@ -6,14 +6,14 @@ from retrace.core.settings import Count, Params, Precision, Resamples, Section, 
 
 
 class PerplexitySettings(Section):
-    """How perplexity is measured."""
+    """The masks, passages and windows with which perplexity is measured."""
 
-    mask_rate: float = Field(default=0.15, gt=0, lt=1, description="share of tokens masked")
+    mask_rate: float = Field(default=0.15, gt=0, lt=1, description="share of tokens to mask")
     pseudo_passages: Count = Field(
         default=64, description="passages that are scored token by token, for the pseudo-perplexity"
     )
-    stride: Count = Field(default=64, description="tokens between the windows of a causal model")
-    seed: Seed = Field(default=0, description="draws the passages of the pseudo-perplexity")
+    stride: Count = Field(default=64, description="tokens between the starts of a causal model's windows")
+    seed: Seed = Field(default=0, description="seed of the passages of the pseudo-perplexity")
 
 
 class PerplexityParams(Params):

@@ -21,7 +21,7 @@ WEIGHTS, PREDICTIONS, RUNS = (Path(p) for p in ("models", "predictions", "report
 
 @dataclass(frozen=True)
 class Cell:
-    """A task, a tuning method and a seed."""
+    """A fine-tuning run: a task, a method and a seed."""
 
     task: str
     method: str
@@ -53,7 +53,7 @@ class Grid(Section):
     )
     squad_methods: Names = Field(description="entries under methods, for questions; []: none")
     seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = Field(
-        description="seeds of fine-tuning: new head, data order, dropout"
+        description="seeds of fine-tuning, for the new head, the order of the data and dropout"
     )
 
     @model_validator(mode="after")

@@ -87,7 +87,7 @@ def read_epochs(folder: Path, kind: Kind, part: str = "dev") -> list[PredictedEp
 
 
 def read_updates(folder: Path) -> list[tuple[int, float]]:
-    """The training loss: number of updates, and the mean loss since the previous point, in nats per target."""
+    """The curve of the training loss: updates done, and the mean loss since the previous point, in nats per target."""
     return [(int(update), loss) for update, loss in read_json(folder / UPDATES)]
 
 

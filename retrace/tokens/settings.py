@@ -1,4 +1,4 @@
-"""How text becomes tokens."""
+"""Settings of the tokenizer, and special tokens."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
@@ -34,12 +34,12 @@ class TokenizerSettings(Section):
 
     kind: Literal["wordpiece", "bpe"] = Field(default="wordpiece", description="subword algorithm")
     vocab_size: int = Field(
-        default=8192, ge=len(SPECIAL["bert"]) + 1, le=2**24 - 1, description="tokens, special ones included"
+        default=8192, ge=len(SPECIAL["bert"]) + 1, le=2**24 - 1, description="number of tokens, including special ones"
     )
     lowercase: bool = Field(default=True, description="lower-case the text")
     train_on: Annotated[tuple[Literal["text", "squad", "sst2"], ...], Field(min_length=1)] = Field(
         default=("text",),
-        description="for tokenizer and pretraining: running text, SQuAD's passages, whole sentences of SST-2",
+        description="texts for tokenizer and pretraining: running text, SQuAD's passages, whole sentences of SST-2",
     )
     with_questions: bool = Field(
         default=False, description="put SQuAD's questions into its passages, each before the sentence of its answer"

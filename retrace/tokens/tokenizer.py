@@ -1,4 +1,4 @@
-"""Subword tokenizers, trained or read from a folder, and what models need to know of them."""
+"""Subword tokenizers, trained or read from a folder, and the facts about them that models need."""
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -118,7 +118,7 @@ class SubwordTokenizer(BaseTokenizer):
         return "".join(text[start:stop] for start, stop in zip(starts, ends, strict=True))
 
     def _pieces(self, text: str) -> list[str]:
-        """The text, split at the marks for unknown words."""
+        """The parts of the text between the marks for unknown words."""
         return [text] if self.special.unknown is None else text.split(UNKNOWN)
 
 
