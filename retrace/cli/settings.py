@@ -119,7 +119,7 @@ def _rows_of_methods() -> Iterator[Row]:
     """The settings that all methods have, then those of single methods."""
     general = schema_of(MethodSettings)
     yield from _rows("methods.NAME", general)
-    yield f"methods.NAME.{PER_TASK}", "a mapping", "`{}`", "other values for some tasks, by name"
+    yield f"methods.NAME.{PER_TASK}", "a mapping", "`{}`", "values that differ for some tasks, by the task's name"
     for method in plugin_names(METHODS):
         for name, schema in schema_of(load_method(method, "methods").Settings)["properties"].items():
             if name not in general["properties"]:

@@ -54,7 +54,7 @@ def one_line(error: Exception) -> str:
 
 
 class DivergedError(InputError):
-    """Training cannot go on: the loss is not finite or rose, or a batch has no target. Checkpoints are from before."""
+    """Training cannot go on: the loss is not finite or rose, or a batch has no target; checkpoints are not affected."""
 
 
 class Interrupted(Exception):  # noqa: N818 - no error: the work resumes when run again

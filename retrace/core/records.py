@@ -94,7 +94,7 @@ class RunRecord(Record):
 
     updates: int
     seconds: float  # of training, without evaluation
-    evaluation_seconds: float | None = None  # of evaluation during training; None: not noted
+    evaluation_seconds: float | None = None  # of evaluation during training; None: not recorded
     tokens_per_second: int
     waiting_percent: float  # share of `seconds` spent waiting for data
     teraflops_per_second: float

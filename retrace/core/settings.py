@@ -103,7 +103,7 @@ def with_data(params: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, A
 
 
 class _Placed(SafeConstructor):
-    """Says where the value is that cannot be constructed, such as the 30th of February or a number of 5,000 digits."""
+    """Names the line of a value that cannot be constructed, such as 30 February or a number of 5,000 digits."""
 
     def construct_object(self, node: Any, deep: bool = False) -> Any:
         try:
@@ -178,7 +178,7 @@ def entry_name(text: str) -> str:
 
 
 def section(params: Mapping[str, Any], key: str) -> Any:
-    """The value under a dotted key; if it is missing, raises InputError, which says what is there instead."""
+    """The value under a dotted key; raises InputError, which lists the existing keys, if it is missing."""
     if key == str(PARAMS):
         return {name: value for name, value in params.items() if name not in DATA_KEYS}
     value: Any = {name: each for name, each in params.items() if file_of(str(name)) == file_of(key)}

@@ -34,7 +34,7 @@ class SplitSettings(Section):
     )
     split_seed: int = Field(default=1, description="seed of the split")
     split_by: SplitBy = Field(
-        default="text", description="texts that contain one another stay together; row: they may be separated"
+        default="text", description="text: texts that contain one another stay together; row: they may be separated"
     )
 
     @model_validator(mode="after")
@@ -62,7 +62,7 @@ class TaskSettings(SplitSettings):
     classes: tuple[str, ...] | None = Field(
         default=None, description="names of the classes, in order; null: the labels of train, sorted"
     )
-    drop: tuple[str, ...] = Field(default=(), description="labels that are left out")
+    drop: tuple[str, ...] = Field(default=(), description="labels whose rows are left out")
 
     @model_validator(mode="after")
     def _classes_differ(self) -> Self:

@@ -26,7 +26,7 @@ def _is_own(folder: str) -> bool:
 class TaskFiles(SplitSettings):
     """A task in files; train, dev and test are their names. Questions, in SQuAD's format, need no further settings."""
 
-    folder: str = Field(description="in data/own; of a further task also an absolute path")
+    folder: str = Field(description="the folder of the files, in data/own; for a further task also an absolute path")
     published: str | None = Field(
         default=None, description="where the files can be downloaded, for the message about a missing one"
     )
@@ -113,7 +113,7 @@ class ClassificationSettings(TaskFiles, TaskSettings):
     """A classification task in files."""
 
     format: Literal["tsv", "csv", "jsonl", "parquet", "xml"] | None = Field(
-        default=None, description="null: by the files' suffix"
+        default=None, description="format of the files; null: by their suffix"
     )
 
 

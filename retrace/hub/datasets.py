@@ -129,7 +129,7 @@ def _table(folder: Path, split: str, rows: int) -> pa.Table:
         table = pa.concat_tables(pa.ipc.open_stream(pa.memory_map(str(file))).read_all() for file in files)
         if len(table) >= rows:
             return table
-    raise InputError(f"{folder}: rows of {split} are lost; remove this folder and run again to make it anew")
+    raise InputError(f"{folder}: rows of {split} are missing; remove this folder and run again")
 
 
 @contextmanager

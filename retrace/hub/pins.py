@@ -49,7 +49,7 @@ class CheckpointSettings(Section):
     family: str = Field(description="its architecture, a file of retrace/families")
     checkpoint: str = Field(description="org/name@commit of the hub or folder@digest")
     random_seed: Seed | None = Field(
-        default=None, description="draw the weights anew from this seed, so that only tokenizer and sizes count"
+        default=None, description="replace the weights by random ones from this seed, keeping tokenizer and sizes"
     )
 
 

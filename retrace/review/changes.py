@@ -226,7 +226,7 @@ def _notes(old: Revision, new: Revision) -> Iterator[str]:
 
 
 def _pretrained(changes: Sequence[Change], old: Revision, new: Revision) -> Iterator[str]:
-    """What the intervals leave out where fine-tuning began from another pretrained model."""
+    """What the intervals leave out if fine-tuning started from different pretrained models, as notes."""
     one, other = (side.inputs.get(PRETRAINED.as_posix()) for side in (old, new))
     if one is not None and one == other:  # a perplexity may differ by its settings, such as the masking rate
         return

@@ -166,5 +166,5 @@ def _have_other_examples(path: Path, sides: Sequence[Revision]) -> bool:
 
 
 def _asked(outcome: Classified | Answered) -> Sequence[object]:
-    """The right classes or answers, by which examples are recognised if the task's files are not available."""
+    """The gold classes or answers, by which examples are recognised if the task's files are not available."""
     return outcome.labels.tolist() if isinstance(outcome, Classified) else outcome.golds

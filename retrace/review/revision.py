@@ -31,7 +31,7 @@ ABSENT = (OSError, DvcException, DataIndexDirError)
 
 
 class Place(NamedTuple):
-    """Where a figure stands: "sst2", "full" and "accuracy", or "valid", "masked" and "perplexity"."""
+    """The address of a figure: "sst2", "full" and "accuracy", or "valid", "masked" and "perplexity"."""
 
     of: str  # a task, or a split of the running text
     who: str  # a method, a baseline, or a kind of perplexity

@@ -1,4 +1,4 @@
-"""How much a result may differ without anyone having to look."""
+"""Settings of `retrace review`: how much a result may differ without anyone having to look."""
 
 from pydantic import Field
 
@@ -10,10 +10,10 @@ class Tolerance(Section):
     """How much a figure may differ by chance: from another processor, or another seed."""
 
     points: float = Field(
-        default=5.0, ge=0, description="largest change to tolerate in accuracies, F1 and other shares, in points of 100"
+        default=5.0, ge=0, description="tolerated change of accuracies, F1 and other shares, in percentage points"
     )
     percent: float = Field(
-        default=10.0, ge=0, description="the same in losses, perplexities and all other figures, in percent"
+        default=10.0, ge=0, description="tolerated change of losses, perplexities and all other figures, in percent"
     )
 
     def of(self, what: Figure, value: float) -> float:

@@ -51,15 +51,15 @@ class SampleSettings(Section):
     """The size of the sample corpus."""
 
     seed: int = Field(default=1, description="seed of the corpus")
-    articles: int = Field(default=5600, ge=72, description="about how many, in the training encyclopedia")
-    reviews: int = Field(default=14000, ge=2, description="labelled sentences for training")
+    articles: int = Field(default=5600, ge=72, description="approximate number of articles in training")
+    reviews: int = Field(default=14000, ge=2, description="number of labelled sentences in training")
     questioned: int = Field(
-        default=1200, ge=1, description="training articles with questions, four each; at most as many of validation"
+        default=1200, ge=1, description="training articles with four questions each; validation has at most as many"
     )
     held_out_articles: int = Field(
-        default=224, ge=24, description="about how many, in the validation encyclopedia, and as many in the test one"
+        default=224, ge=24, description="approximate number of articles in validation, and in test"
     )
-    held_out_reviews: int = Field(default=800, ge=2, description="labelled sentences for validation")
+    held_out_reviews: int = Field(default=800, ge=2, description="number of labelled sentences in validation")
 
     @model_validator(mode="after")
     def _enough_articles_and_names(self) -> Self:

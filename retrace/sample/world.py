@@ -1,8 +1,8 @@
 """An invented country: who lived where, who founded what, and when.
 
-Every fact is decided here, once, before anything is written, so that articles agree on it. Dates are possible in a
-world with enough people: whoever founds, builds, wins or rules something in a year was alive and grown up then. Among
-the 60 people of a held-out part, a few were not.
+Every fact is decided here, once, before anything is written, so that articles agree on it. If there are enough people,
+dates are consistent: whoever founds, builds, wins or rules something in a year was alive and grown up then. With only
+60 people, as in a held-out part, a few were not.
 """
 
 import random

@@ -94,7 +94,7 @@ def test_kept_rows_that_were_lost_are_noticed(kept: Path, left: int | str | None
     if left is not None:
         path.write_bytes(content[: first if left == "a batch" else int(left)])
     for split in ("train", "train[:60%]"):
-        with pytest.raises(InputError, match=rf"^{kept}: rows of train are lost; remove this folder and run again to"):
+        with pytest.raises(InputError, match=rf"^{kept}: rows of train are missing; remove this folder and run again$"):
             _words(split)
 
 
