@@ -1,4 +1,4 @@
-"""Every prediction next to the right answer: packed for the page's script, and some of them printed as a table.
+"""Every prediction next to the gold label or answer: packed for the page's script, and some printed as a table.
 
 The packed data is of the first seed. A class has its number, `said`, and its confidence in %, `sure`. An answer has its
 `start` and `length` in the passage, its F1 in %, `f1`, and ten times its score minus that of no answer, `sure`; `other`
@@ -54,7 +54,7 @@ class Predictions:
 
     task: TaskResults
     texts: Sequence[str]
-    golds: Sequence[Sequence[str]]  # the right class, or answers
+    golds: Sequence[Sequence[str]]  # the gold class, or the gold answers
     opinions: Mapping[str, Opinion]  # of the methods from the best to the worst, then baselines, as readers see them
     classes: Sequence[str] = ()  # empty for questions
     passages: Sequence[str] = ()  # of questions

@@ -66,7 +66,7 @@ def _scores(task: TaskResults) -> Fold:
     for method, details in methods.items():
         seeds = details.seeds.values()
         began, ended = [seed.before for seed in seeds], [seed.figures for seed in seeds]
-        before = pd.DataFrame(began).dropna(axis="columns").mean().to_dict()  # of every seed
+        before = pd.DataFrame(began).dropna(axis="columns").mean().to_dict()  # figures that all seeds have
         header += [f"{method_name(method)}, before", method_name(method)]
         columns.append((with_real_thresholds(before, began), {}, {}))
         columns.append((with_real_thresholds(details.figures, ended), details.intervals, details.std))

@@ -80,7 +80,7 @@ def with_unit(key: str, figure: Figure) -> str:
 
 
 def shown_factor(figure: Figure) -> float:
-    """What a figure is multiplied by before it is printed: shares are printed as percentages."""
+    """The factor by which a figure is multiplied for printing: shares are printed as percentages."""
     return factor(figure.scale, "percentage")
 
 

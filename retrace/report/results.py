@@ -63,7 +63,7 @@ class TaskResults:
 
     @property
     def judged(self) -> str:
-        """The same in sentences that do not stand below the task's title."""
+        """The examples as sentences outside of the task's own section call them."""
         return f"{self.noun} of the test set" if task_and_part(self.name)[1] == "test" else self.noun
 
     @property
@@ -73,12 +73,12 @@ class TaskResults:
 
     @property
     def legend(self) -> Figure:
-        """What the headline is."""
+        """The scale, direction and display name of the headline figure."""
         return self.details.legend[self.headline]
 
     @property
     def curve_legend(self) -> Legend:
-        """What the columns of the learning curve are."""
+        """The scale, direction and display name of each column of the learning curve."""
         loss = CURVES["training_loss"]
         if self.has_rdrop:
             loss = replace(loss, name=f"{loss.name} with R-Drop’s divergence")

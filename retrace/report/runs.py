@@ -1,4 +1,4 @@
-"""What was run on what: data, settings, model size, times and provenance."""
+"""The folds about the run: data, settings, model size, times and provenance."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -46,9 +46,9 @@ def verdict(
     """
     # A model of other sizes from scratch does not tell what pretraining is worth.
     is_alike = SCRATCH in shares or FULL not in shares
-    worth, cheap, baselines = _worth(tasks) if is_alike else "", _cheap(tasks, shares), _baselines(tasks)
-    said = [worth, cheap, _perplexity(perplexity), baselines]
-    if any((worth, cheap, baselines)) and most_seeds(tasks) == 1:
+    gain, part, baselines = _pretraining(tasks) if is_alike else "", _partial_tuning(tasks, shares), _baselines(tasks)
+    said = [gain, part, _perplexity(perplexity), baselines]
+    if any((gain, part, baselines)) and most_seeds(tasks) == 1:
         said.append("With one seed, these differences are between trained models and say nothing about the methods.")
     return [sentence for sentence in said if sentence]
 
@@ -59,8 +59,8 @@ def from_the_model_of_full(shares: Mapping[str, float], methods: Mapping[str, An
     return {name: share for name, share in shares.items() if start.get(name) == start.get(FULL)}
 
 
-def _worth(tasks: Sequence[TaskResults]) -> str:
-    """Full fine-tuning from the pretrained weights against full fine-tuning from random ones."""
+def _pretraining(tasks: Sequence[TaskResults]) -> str:
+    """Sentences that compare full fine-tuning of the pretrained weights with training from random ones."""
     gains, losses, nothing = [], [], []
     for task in tasks:
         gain = task.difference(FULL, SCRATCH)
@@ -78,8 +78,8 @@ def _worth(tasks: Sequence[TaskResults]) -> str:
     return " ".join(parts)
 
 
-def _cheap(tasks: Sequence[TaskResults], shares: Mapping[str, float]) -> str:
-    """The best method that trains only a part of the weights, against full fine-tuning."""
+def _partial_tuning(tasks: Sequence[TaskResults], shares: Mapping[str, float]) -> str:
+    """A sentence that compares the best method that trains only some of the weights with full fine-tuning."""
     gains = {method: [(task, gain) for task in tasks if (gain := task.difference(method, FULL))]
              for method, share in shares.items() if share < 100}  # fmt: skip
     found = [method for method, compared in gains.items() if tasks and len(compared) == len(tasks)]
@@ -96,7 +96,7 @@ def _cheap(tasks: Sequence[TaskResults], shares: Mapping[str, float]) -> str:
 
 
 def _perplexity(report: PerplexityReport | None) -> str:
-    """The language model's perplexity per token next to the unigram model's."""
+    """A sentence with the perplexity per token of the language model and of the unigram model."""
     if report is None:
         return ""
     split = report.splits["valid"]
@@ -112,7 +112,7 @@ def _perplexity(report: PerplexityReport | None) -> str:
 
 
 def _baselines(tasks: Sequence[TaskResults]) -> str:
-    """Methods that do not beat a baseline, and those that do not do so significantly."""
+    """Sentences on the methods that do not beat a baseline, or not significantly."""
     worse, low, uncertain = (
         "; ".join(line for task in tasks for line in _at_baselines(task, standing))
         for standing in ("below", "not above", "uncertain")

@@ -103,7 +103,7 @@ def learning(task: TaskResults, key: str, title: str = "Learning curves") -> lis
     levels = [svg.level(axes, value) for value in also]
 
     def draw(method: str) -> Drawn:
-        seeds, mean = curves[method], curve_of(curves[method].mean(axis=1, skipna=False))  # of every seed
+        seeds, mean = curves[method], curve_of(curves[method].mean(axis=1, skipna=False))  # where all seeds have one
         thin = [svg.line(axes, curve_of(seeds[seed]), "thin") for seed in seeds] if len(seeds.columns) > 1 else []
         tips = svg.tips(axes, [(x, f"epoch {x:g}: {figure_text(y, digits)}") for x, y in mean])
         dots = [svg.dot(axes, x, y, radius=2.5) for x, y in mean]  # a single epoch has no line

@@ -56,7 +56,7 @@ class Attempt:
     idea: str
     figure: str  # its result, with the unit
     kept: bool
-    seeds: int | None = None  # None: not noted
+    seeds: int | None = None  # None: not recorded
 
 
 @dataclass(frozen=True)
