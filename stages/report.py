@@ -21,7 +21,7 @@ from retrace.report.flags import flag_warnings, flags_text, found_flags
 from retrace.report.page import REPORTS, write_report
 from retrace.report.pretraining import pretraining_section
 from retrace.report.results import judged, read_curve, read_tasks, seconds_of, shares_of
-from retrace.report.summary import from_the_model_of_full, run_facts, summary_sections, verdict
+from retrace.report.summary import run_facts, same_start_as_full, summary_sections, verdict
 from retrace.report.tasks import task_section
 from retrace.results.grid import PREDICTIONS
 from retrace.results.predictions import BASELINES
@@ -36,7 +36,7 @@ def main() -> None:
         tasks, records = read_tasks(details, params), runs.read_runs(params)
         stages = runs.read_stages(SOURCES) | runs.read_stages()
         shares, flags = shares_of(records), found_flags(details, perplexity)
-        said = verdict(judged(tasks), perplexity, from_the_model_of_full(shares, params["methods"]))
+        said = verdict(judged(tasks), perplexity, same_start_as_full(shares, params["methods"]))
         origins = {name: record.origin for name, record in {**records, **stages}.items()}
         counts = parameters_by_module(PRETRAINED)
         hashed = [*(PRETRAINED / name for name in weight_files(PRETRAINED)), DETAILS, PERPLEXITY_DETAILS]

@@ -39,7 +39,7 @@ def repro(
 
 
 def run_dvc(command: Sequence[str], folder: Path = Path()) -> int:
-    """Run DVC and return its exit code as a shell has it; Ctrl-C reaches DVC by itself, SIGTERM is passed on."""
+    """Run DVC and return the exit code that a shell gives; Ctrl-C reaches DVC by itself, SIGTERM is passed on."""
     with (
         handled(lambda *_: None, [signal.SIGINT]),
         subprocess.Popen(command, cwd=folder) as dvc,

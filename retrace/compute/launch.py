@@ -59,7 +59,7 @@ def _ignore_further_signals() -> None:
 
 
 def _code(code: int) -> int:
-    """The exit code as in a shell; that of `Interrupted` for a process stopped before it could handle the signal."""
+    """The exit code that a shell gives; `Interrupted`'s for a process stopped before it could handle the signal."""
     return INTERRUPTED if -code in STOPPING else as_shell(code)
 
 

@@ -93,7 +93,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def as_shell(code: int) -> int:
-    """An exit code of `subprocess` as a shell has it: 128 and the signal, not minus the signal, if one killed it."""
+    """The exit code that a shell gives: 128 plus the signal for a killed process, where `subprocess` gives -signal."""
     return code if code >= 0 else 128 - code
 
 

@@ -30,7 +30,7 @@ from retrace.core.settings import file_of, read_params, values_of
 
 LOCKS = Path(".retrace/locks")
 CODE = ("stages", "retrace")
-KINDS = (".py", ".json", ".j2", ".css", ".js")  # of files in these folders that are code, as .dvcignore has them
+KINDS = (".py", ".json", ".j2", ".css", ".js")  # suffixes of the files in these folders that are code, as in .dvcignore
 PAUSE = 0.2  # seconds between two looks at a lock or a process
 AHEAD = 60  # seconds that a file server's clock may be ahead; later times are from before this clock was set back
 Digests = dict[str, str]  # path → SHA-256 of the file

@@ -144,7 +144,7 @@ def check_vocabulary(folder: Path, name: str) -> None:
 
 
 def facts(origin: Pin | PinnedFolder, folder: Path) -> dict[str, Any]:
-    """Where the model is from, and what its card says: licence, languages, data sets, base model."""
+    """The model's origin, and from its card the licence, languages, data sets and base model."""
     pin = origin if isinstance(origin, Pin) else None
     try:
         card = metadata_load(folder / "README.md") or {}

@@ -33,7 +33,7 @@ from retrace.report.page import fill_markdown
 from retrace.report.pretraining import INTERVALS, perplexity_table
 from retrace.report.results import judged, most_seeds, read_tasks, seconds_of, shares_of
 from retrace.report.runs import counts_table, read_runs, settings_table
-from retrace.report.summary import from_the_model_of_full, reading, summary_table, verdict
+from retrace.report.summary import reading, same_start_as_full, summary_table, verdict
 from retrace.results.grid import RUNS, Cell, Grid
 from retrace.statistics.scales import Flags, Shortfall
 from retrace.tasks.question_answering.settings import settings_of
@@ -53,7 +53,7 @@ LIBRARIES = ("torch", "transformers")
 
 @dataclass(frozen=True)
 class DataOrigin:
-    """Where a part of the data is from; None: unknown."""
+    """The origin of a part of the data; None: unknown."""
 
     name: str  # of the part: text, sst2, squad or a further task
     title: str
@@ -93,7 +93,7 @@ class Trained:
 
     @property
     def has_own_task(self) -> bool:
-        """Whether it was fine-tuned on a task that `data` of params.yaml does not come with."""
+        """Whether it was fine-tuned on a further task, neither sst2 nor squad."""
         return self.cell is not None and self.cell.task not in ("sst2", "squad")
 
     @cached_property
@@ -130,7 +130,7 @@ class Trained:
         tasks = read_tasks(self.details, self.params, with_curves=False) if self.details else []
         runs, scored = read_runs(self.params), [task for task in tasks if task.methods]
         shares = shares_of(runs)
-        alike = from_the_model_of_full(shares, self.params.get("methods", {}))
+        alike = same_start_as_full(shares, self.params.get("methods", {}))
         said = verdict(judged(tasks), self.perplexity, alike)
         if not scored:
             return said, "", None
@@ -174,7 +174,7 @@ class Trained:
 
     @property
     def origins(self) -> list[DataOrigin]:
-        """Where the data that it was trained on is from, its task's data last."""
+        """The origins of the data that it was trained on, its task's data last."""
         return [self._origin(name) for name in self.data]
 
     @property
@@ -221,7 +221,7 @@ class Trained:
         return known.get(name) or Grid.read(self.params).data_of(name)
 
     def _origin(self, name: str) -> DataOrigin:
-        """Where data is from, and the split of it that is scored."""
+        """The origin of data, and the split of it that is scored."""
         params, is_tested = self.params, self.is_tested and name != "text"
         split = "test" if is_tested else "validation"
         data = build(str, params, "data")

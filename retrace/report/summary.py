@@ -53,8 +53,8 @@ def verdict(
     return [sentence for sentence in said if sentence]
 
 
-def from_the_model_of_full(shares: Mapping[str, float], methods: Mapping[str, Any]) -> dict[str, float]:
-    """The shares of those methods that start from the checkpoint that full fine-tuning starts from."""
+def same_start_as_full(shares: Mapping[str, float], methods: Mapping[str, Any]) -> dict[str, float]:
+    """The shares of the methods that start from the same checkpoint as full fine-tuning."""
     start = {name: (settings or {}).get("checkpoint") for name, settings in methods.items()}
     return {name: share for name, share in shares.items() if start.get(name) == start.get(FULL)}
 

@@ -63,7 +63,7 @@ class Scored:
     figures: Mapping[str, float]
     drawn: Figures  # the figures in resamples
     shares: Mapping[str, Share] = field(default_factory=dict)  # of the figures that are shares of examples
-    examples: Mapping[str, int] = field(default_factory=dict)  # how many each figure is of, where known
+    examples: Mapping[str, int] = field(default_factory=dict)  # the number behind each figure, where known
     by_class: Mapping[str, ByClass] = field(default_factory=dict)
     ends: Mapping[str, Ends] = field(default_factory=dict)  # of the figures' scales, where known
 

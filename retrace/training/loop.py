@@ -94,7 +94,7 @@ class Run(Generic[Batch, Part]):
 class BatchShare(Generic[Part]):
     """This process's share of an update, on its device, and the size of the whole."""
 
-    parts: list[tuple[Part, bool]]  # one for each forward pass, with whether it counts
+    parts: list[tuple[Part, bool]]  # one for each forward pass, and whether its loss counts
     targets: int  # over all processes
     tokens: int  # likewise, without padding
 

@@ -652,14 +652,14 @@ def test_a_method_that_trains_more_on_one_task_than_on_another_trains_at_most_th
 def test_a_method_of_another_model_is_not_set_against_full_fine_tuning() -> None:
     methods = {"full": {}, "lora": None, "bert-lora": {"method": "lora", "checkpoint": "bert"}}
     shares = {"full": 100.0, "lora": 9.0, "bert-lora": 0.3}
-    assert summary.from_the_model_of_full(shares, methods) == {"full": 100.0, "lora": 9.0}
+    assert summary.same_start_as_full(shares, methods) == {"full": 100.0, "lora": 9.0}
 
 
 def test_a_model_of_other_sizes_from_scratch_does_not_tell_what_pretraining_is_worth() -> None:
     task = _compared({"full": 0.9, "scratch": 0.7}, [("full", "scratch", 0.2, "full")])
     for checkpoint, is_said in ((None, False), ("bert", True)):
         methods = {"full": {"checkpoint": "bert"}, "scratch": {"checkpoint": checkpoint}}
-        shares = summary.from_the_model_of_full({"full": 100.0, "scratch": 100.0}, methods)
+        shares = summary.same_start_as_full({"full": 100.0, "scratch": 100.0}, methods)
         found = summary.verdict([task], None, shares)
         assert any(said.startswith("Pretraining is worth") for said in found) == is_said
 
