@@ -28,6 +28,7 @@ LARGE = 1e9  # figures from here on are in scientific notation
 TOLD_APART = 0.52  # least next-sentence accuracy without a warning; chance is 0.5
 MOST_POINTS = 200  # of the training curve
 MOST_POWERS = 9  # of ten, beside the figure
+ROOM = 16  # % of the width of the figure between the labels of two dots: 48 px on a phone
 
 
 def pretraining_section(
@@ -102,12 +103,17 @@ def perplexity_by_epoch(curve: pd.DataFrame) -> list[Panels]:
 
 
 def _dots(axes: Axes, valid: Curve) -> Iterator[Markup]:
-    """Validation after each epoch, labelled with its perplexity."""
+    """Validation after each epoch; the first, the last and those with room beside them have their perplexity."""
+    places, last = [axes.across(x) for x, _ in valid], len(valid) - 1
+    labelled = [last]
+    for i in reversed(range(1, last)):
+        if places[labelled[-1]] - places[i] >= ROOM:
+            labelled.append(i)
     for i, (x, y) in enumerate(valid):
-        is_last = i == len(valid) - 1
-        anchor, dx, dy = ("start", 10, 4) if not i else ("end" if is_last else "middle", 0, -10)
+        anchor, dx, dy = ("start", 10, 4) if not i else ("end" if i == last else "middle", 0, -10)
         yield svg.dot(axes, x, y, "fill m1", 4.5)
-        yield svg.text(axes, x, y, ("validation " if is_last else "") + _perplexity(y), anchor, "ink", dy, dx)
+        if i in (0, *labelled):
+            yield svg.text(axes, x, y, _perplexity(y), anchor, "ink", dy, dx)
 
 
 def perplexity_table(report: PerplexityReport) -> Table:

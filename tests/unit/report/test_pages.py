@@ -896,6 +896,22 @@ def test_validation_stands_where_its_epoch_ended() -> None:
     assert [float(re.findall(r'cx="([\d.]+)%"', dot)[0]) for dot in dots if "m1" in dot] == [0, 40, 80, 100]
 
 
+@pytest.mark.parametrize("ends", [[1, 2, 3, 4, 5], [2, 4, 6, 8, 9, 10, 11, 12], [*range(1, 41)]])
+def test_the_perplexities_beside_dots_do_not_overlap_on_a_phone(ends: list[int]) -> None:
+    """Where the plot is 302 px wide and a character takes up to 8 px; of eight epochs the last four are shorter."""
+    rows = [{"epoch": n, "updates": at, "validation_loss": 4.0 - n / 50} for n, at in enumerate([0, *ends])]
+    (section,) = _perplexity_page(*rows, updates=ends[-1], form=lambda _, sections: sections)
+    (figure,) = (of for of in section.blocks if isinstance(of, Panels))
+    label = r'<text x="([\d.]+)%"[^>]* text-anchor="(\w+)" class="ink">([^<]+)<'
+    found = re.findall(label, str(svg.joined(figure.panels[0].drawn)))
+    assert [found[0][1], found[-1][0], found[-1][1]] == ["start", "100", "end"], "the first and the last"
+    rest = found[1:]  # the first is lower and on the right of its dot
+    begins = [3.02 * float(x) - {"middle": 4, "end": 8}[anchor] * len(said) for x, anchor, said in rest]
+    stops = [begin + 8 * len(said) for begin, (*_, said) in zip(begins, rest, strict=True)]
+    assert all(stop <= begin for stop, begin in zip(stops[:-1], begins[1:], strict=True))
+    assert len(rest) >= 4
+
+
 def _drawn(title: str) -> tuple[str, str]:
     """What is drawn of the classes of `_task`, and what a screen reader says of it."""
     (found,) = (of for of in task_panels(_task()) if of.title == title)
