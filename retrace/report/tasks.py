@@ -160,7 +160,7 @@ def _matrix(names: Sequence[str], counts: np.ndarray, shares: np.ndarray, digits
         if len(names) <= PRINTED:
             yield svg.tag("text", f"{100 * share:.0f}", **at, dy=-1 if size >= 33 else 4, class_="ink")
         if size >= 33:
-            yield svg.tag("text", count, **at, dy=13)
+            yield svg.tag("text", count, **at, dy=13, class_="count")
 
 
 def _class_labels(labels: Sequence[str]) -> Iterator[Markup]:
