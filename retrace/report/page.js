@@ -206,9 +206,10 @@
     cuts.slice(0, -1).forEach((start, i) => {
       const here = spans.filter(span => span.start <= start && span.end >= cuts[i + 1]);
       const piece = text(passage.slice(start, cuts[i + 1])), by = here.filter(span => span.method);
+      const thick = Math.min(3, 10 / by.length);  // px; more than three underlines share the room between two lines
       if (!here.length) return shown.append(piece);
       const gold = by.length < here.length, part = element(gold ? "mark" : "span", "", piece);
-      const lines = by.map((span, k) => `0 ${3 * (k + 1)}px 0 -.5px var(--${marks[span.method.name]?.dataset.colour ?? "dim"})`);
+      const lines = by.map((span, k) => `0 ${thick * (k + 1)}px 0 -.5px var(--${marks[span.method.name]?.dataset.colour ?? "dim"})`);
       if (lines.length) part.style.boxShadow = lines.join(",");
       part.dataset.t = [gold && "right answer", by.length && `said by ${by.map(span => span.method.name).join(", ")}`]
         .filter(Boolean).join("; ");

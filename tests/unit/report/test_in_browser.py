@@ -384,9 +384,9 @@ def test_a_task_may_be_called_like_a_part_of_the_page(tmp_path: Path, show: Any)
     assert page.locator("main > section").evaluate_all(shown) == [["static", title] for title in titles]
 
 
-def _browser_of(tmp_path: Path, names: Sequence[str]) -> Path:
+def _browser_of(tmp_path: Path, names: Sequence[str], seeds: int = 2) -> Path:
     """A page with the predictions of these methods for one text."""
-    of = {"baseline": False, "right": ["0", "0"], "sure": [42], "said": [1]}
+    of = {"baseline": False, "right": ["0"] * seeds, "sure": [42], "said": [1]}
     task = {"title": "T", "noun": "texts", "number": None, "methods": [{"name": name, **of} for name in names],
             "classes": ["good", "bad"], "text": ["A text."], "passages": [], "passage": [], "gold": [0]}  # fmt: skip
     browsed = Browser(pack([task]), [(name, place) for place, name in enumerate(names)])
@@ -405,6 +405,38 @@ def test_a_long_name_stays_above_its_own_predictions(tmp_path: Path, show: Any, 
     assert all(name[1] <= seeds[0] for name, seeds in zip(whole, own, strict=True))
     assert all(seeds[1] <= opinion[1] + 1 for seeds, opinion in zip(own, opinions, strict=True))
     assert page.evaluate(WIDTH) <= width
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_dots_of_many_seeds_leave_a_name_in_one_line(tmp_path: Path, show: Any, width: int) -> None:
+    page = show(_browser_of(tmp_path, ("Full", "Scratch", "Adapter"), seeds=20), width)
+    page.wait_for_selector(".said .seeds")
+    box = "shown => shown.map(of => of.getBoundingClientRect()).map(box => [box.left, box.right, box.height])"
+    seeds, names = (page.locator(f".said li:has({part}) {part}").evaluate_all(box) for part in (".seeds", ".name"))
+    opinions = page.locator(".said li:has(.name)").evaluate_all(box)
+    assert [height < 24 for *_, height in names] == [True] * 3, "a line is 16 px high"
+    assert all(name[1] <= dots[0] + 0.1 for name, dots in zip(names, seeds, strict=True))
+    assert all(dots[1] <= opinion[1] + 1 for dots, opinion in zip(seeds, opinions, strict=True))
+
+
+def test_the_underlines_of_many_methods_end_above_the_next_line(tmp_path: Path, show: Any) -> None:
+    """Twelve methods give the same answer."""
+    names = [f"method {number}" for number in range(12)]
+    said = {"baseline": False, "right": ["0"], "sure": [42], "start": [0], "length": [3], "other": {}, "f1": [0]}
+    task = {"title": "T", "noun": "questions", "number": None, "methods": [{"name": name, **said} for name in names],
+            "classes": [], "text": ["Who?"], "passages": ["Ada met Bob."], "passage": [0],
+            "gold": [[[8, 3]]]}  # fmt: skip
+    browsed = Browser(pack([task]), [(name, place) for place, name in enumerate(names)])
+    write_text(tmp_path / "own.html", as_html("T", [Section("S", [browsed])]))
+    page = show(tmp_path / "own.html")
+    page.wait_for_selector(".passage span")
+    room, shadow = page.locator(".passage span").evaluate("""shown => [
+        parseFloat(getComputedStyle(shown.parentElement).lineHeight) - shown.getBoundingClientRect().height,
+        getComputedStyle(shown).boxShadow,
+    ]""")
+    ends = [float(offset) for offset in re.findall(r" 0px ([\d.]+)px 0px -0\.5px", shadow)]
+    assert len(set(ends)) == 12, "each has its own place"
+    assert max(ends) - 0.5 <= room
 
 
 @pytest.mark.parametrize("width", [1440, 650, 390])
