@@ -76,7 +76,8 @@
   const isFormula = text => /^([=@]|[-+](?![\d.]+$))/.test(text);
   const plain = cell => {
     const text = cell.dataset.name ?? cell.textContent.trim().replace(/\s+/g, " ");
-    if (cell.classList.contains("n")) return text.replaceAll("−", "-");  // which other programs read as a number
+    // What other programs read as a number: a minus sign of their own, and no commas between thousands.
+    if (cell.classList.contains("n")) return text.replaceAll("−", "-").replace(/,(?=\d{3}(?!\d))/g, "");
     return isFormula(text) ? `'${text}` : text;
   };
   const quoted = text => /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

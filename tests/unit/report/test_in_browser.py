@@ -276,6 +276,19 @@ def test_downloaded_figures_below_zero_are_numbers(show: Any, tmp_path: Path) ->
     assert found["interval"].tolist() == ["-3.4 to -1.2", "–"]
 
 
+def test_downloaded_figures_of_more_than_three_digits_are_numbers(show: Any, tmp_path: Path) -> None:
+    rows = [("1,800 texts", "68,735", "1,234.50 (1,100.25 – 1,300.00)"), ("the rest", "−1,234,567.5", "9.00")]
+    table = Table(("data", "count", "perplexity"), rows)
+    write_text(tmp_path / "own.html", as_html("T", [Section("S", [table])]))
+    page = show(tmp_path / "own.html")
+    with page.expect_download() as download:
+        page.locator(".download").click()
+    found = pd.read_csv(download.value.path())
+    assert found["count"].tolist() == [68735, -1234567.5]
+    assert found["data"].tolist() == ["1,800 texts", "the rest"]
+    assert found["perplexity"].tolist() == ["1234.50 (1100.25 – 1300.00)", "9.00"]
+
+
 def test_the_theme_is_chosen_and_what_is_folded_opens_in_print(project: Path, show: Any) -> None:
     page = show(project / PAGE)
     page.click(".theme")
