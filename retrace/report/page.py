@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from retrace.core.files import atomic_folder, write_text
 from retrace.report.blocks import Block, Fold, Form, Head, Panels, Section
-from retrace.report.svg import STYLE, colour, mark, shortened, tag
+from retrace.report.svg import LONGEST, STYLE, colour, mark, shortened, tag
 
 REPORTS = Path("reports")
 TEMPLATES = Path(__file__).parent
@@ -68,7 +68,8 @@ def picture(shown: Panels) -> str:
         x, y = i % columns * (width + GAP), 28 + i // columns * (height + GAP)
         place = panel.place if panel.name else None
         shape = tag("g", mark(place), transform=f"translate({x} {y + 2})") if place is not None else ""
-        head = tag("text", shortened(panel.name), x=x + (16 if place is not None else 0), y=y + 12, class_="ink")
+        name = shortened(panel.name, LONGEST * WIDTHS[shown.form] // WIDTHS["small"])
+        head = tag("text", name, x=x + (16 if place is not None else 0), y=y + 12, class_="ink")
         beside = tag("text", panel.value, x=x + width - right, y=y + 12, text_anchor="end", class_="ink")
         size = {"width": width - left - right, "height": panel.height}
         box = tag("svg", *panel.drawn, x=x + left, y=y + CAPTION + top, **size)

@@ -97,6 +97,13 @@ def test_a_file_has_room_for_labels_and_no_shape_of_a_panel_without_a_name() -> 
     assert "<circle" in picture(Panels("x", "", "", [Panel("Full", [], "", place=0)]))
 
 
+def test_a_title_is_cut_in_a_file_only_where_the_panel_has_no_room() -> None:
+    """The ranking is 430 px wide, a method's plot 164 px, some of which its value takes."""
+    panels = [Panel("Reviews, test set", [], "")]
+    assert ">Reviews, test set</text>" in picture(Panels("x", "", "", panels, "rank"))
+    assert ">Reviews…st set</text>" in picture(Panels("x", "", "", panels))
+
+
 def test_columns_of_figures_are_aligned() -> None:
     table = Table(
         ("name", "n", "i"), [("a", "+1,234.50", "−0.9 ± 0.1 (0.7 – 1.1)"), ("b", "–", TableCell("", small="1"))]
