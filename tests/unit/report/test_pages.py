@@ -926,33 +926,6 @@ def test_a_row_of_a_confusion_is_the_right_class_and_a_column_the_predicted_one(
     assert "true bad, predicted good: 1;" in said
 
 
-def _luminance(colour: Sequence[float]) -> float:
-    """That of red, green and blue from 0 to 255, by WCAG: from 0 to 1."""
-    shares = [part / 255 for part in colour]
-    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
-    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
-
-
-@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
-def test_text_on_the_darkest_cell_of_a_confusion_can_be_read(theme: int) -> None:
-    """All of a class are right; by WCAG small text needs a contrast of 4.5."""
-    root = re.findall(r":root \{(.*?)\}", svg.STYLE, re.DOTALL)[theme]
-    hexes = {name: digits * (6 // len(digits)) for name, digits in re.findall(r"--(\w+): #(\w+)", root)}  # #fff too
-    colours = {name: [int(digits[i : i + 2], 16) for i in (0, 2, 4)] for name, digits in hexes.items()}
-    found = ClassBreakdown(confusion=[[10, 0], [0, 10]], classes={name: {} for name in ("bad", "good")}, reliability={})
-    drawn = str(svg.joined(confusion(_task(), {"full": found}).panels[0].drawn))
-    opacity = max(map(float, re.findall(r'fill-opacity="([\d.]+)"', drawn)))
-    parts = zip(colours["shade"], colours["bg"], strict=True)
-    behind = [opacity * shade + (1 - opacity) * paper for shade, paper in parts]
-    styles = re.findall(r'text-anchor="middle" dy="-?\d+"(?: class="(\w+)")?>', drawn)
-    assert len(styles) == 8, "a percentage and a count in each cell"
-    for style in set(styles):
-        selector = rf"svg text\.{style}" if style else "svg text"
-        (fill,) = re.findall(rf"{selector} \{{[^}}]*fill: var\(--(\w+)\)", svg.STYLE)
-        darker, lighter = sorted(map(_luminance, (behind, colours[fill])))
-        assert (lighter + 0.05) / (darker + 0.05) >= 4.5, style
-
-
 @pytest.mark.parametrize(
     ("names", "labels", "said"),
     [

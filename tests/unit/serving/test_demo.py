@@ -4,16 +4,12 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from markupsafe import Markup
 
 from retrace.core.errors import InputError
 from retrace.datasets.examples import Example, TaskData, write_task
-from retrace.report.page import make_environment, packaged
-from retrace.report.svg import STYLE
-from retrace.serving.demo import HERE, AnswerCard, Answering, Demo
+from retrace.serving.demo import Demo
 from stages import finetune_sst2
 from tests.tiny import tiny_pretrained, tiny_sentences
 from tests.toy import copy_settings
@@ -44,22 +40,3 @@ def test_a_task_of_two_texts_is_asked_where_there_are_two(here: Path, monkeypatc
     shutil.rmtree("models")
     with pytest.raises(InputError, match="no trained models here; run dvc repro"):
         Demo(params)
-
-
-@pytest.mark.parametrize("width", [1440, 390])
-def test_a_long_name_of_a_method_stays_on_its_card(browser: Any, width: int) -> None:
-    task = Answering("Reviews", {}, {"text": "the ale", "pair": ""}, 64)
-    masking = "Bert-large-uncased-whole-word-masking"
-    names = (masking.replace("-", "_") + "_adapters", f"{masking}-with-adapters", "Full")
-    cards = [AnswerCard(name, place, "good") for place, name in enumerate(names)]
-    style = Markup(STYLE + packaged("page.css") + packaged("demo.css", HERE))
-    page = browser.new_page(viewport={"width": width, "height": 900})
-    page.set_content(make_environment(HERE, autoescape=True).get_template("demo.html.j2").render(
-        style=style, tasks={"text": [task], "question": []}, words=None, absent=[], form="text", answers=[("", cards)],
-        values=task.example, longest=100, mask="[MASK]",
-    ))  # fmt: skip
-    box = "shown => shown.map(of => of.getBoundingClientRect().right)"
-    ends, edges = (page.locator(part).evaluate_all(box) for part in (".card .name", ".card"))
-    assert len(ends) == len(names)
-    assert all(end <= edge - 16 for end, edge in zip(ends, edges, strict=True)), "within the card's margin"
-    page.close()
