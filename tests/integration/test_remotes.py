@@ -170,6 +170,18 @@ def test_a_cut_transfer_stops_no_stage_and_goes_on(tmp_path: Path, project: Path
     assert files(remote_) == files(cache)
 
 
+def test_what_dvc_takes_from_its_run_cache_is_sent_too(tmp_path: Path, project: Path, capfd) -> None:
+    """It ran before, and no lock file named it when sending began."""
+    for words in ("made of", "other words than"):
+        (project / "second.py").write_text(SECOND.replace("made of", words))
+        assert retrace("repro").code == 0
+    (project / "second.py").write_text(SECOND)
+    capfd.readouterr()
+    assert retrace("repro", "--push").code == 0
+    assert " ran" not in capfd.readouterr().out
+    assert files(tmp_path / "remote") == files(Path(".dvc/cache"))
+
+
 def test_spread_sends_and_takes_too(tmp_path: Path, monkeypatch, capfd) -> None:
     for name in ("one", "other"):
         monkeypatch.chdir(checkout(tmp_path / name))
