@@ -26,7 +26,7 @@ from retrace.cli.repro import Push
 from retrace.cli.workers import Here, Slurm
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError, as_shell
-from retrace.core.guard import handled
+from retrace.core.guard import handled, lock
 from retrace.core.paths import require_checkout
 
 DVC = (sys.executable, "-m", "dvc", "--wait-for-lock", "repro")
@@ -58,7 +58,11 @@ def spread(
     received: list[int] = []  # signals
     heard = [number for number in ASKING if signal.getsignal(number) != signal.SIG_IGN]  # `nohup` ignores SIGHUP
     try:
-        with Sender() if push else nullcontext(), handled(lambda number, _: received.append(number), heard):
+        with (
+            Sender() if push else nullcontext(),
+            handled(lambda number, _: received.append(number), heard),
+            lock("spread"),  # by which `retrace stop` finds this process; else it would start stopped cells again
+        ):
             if needed:
                 _repro(place, {"needed": [*pull, "-s", *needed]}, received)
             cells = out_of_date(cells)

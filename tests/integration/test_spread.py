@@ -70,6 +70,17 @@ signal.signal(signal.SIGTERM, save)
 Path(f"begun{sys.argv[1]}").touch()
 signal.pause()
 """
+GUARDED = """
+import signal, sys
+from pathlib import Path
+from retrace.core.errors import exit_cleanly
+from retrace.core.guard import guarded
+def main():
+    with guarded(f"cell-{sys.argv[1]}", [], {}), Path(f"tries{sys.argv[1]}").open("a") as tries:
+        print("I", file=tries, flush=True)
+        signal.pause()
+exit_cleanly(main)
+"""
 
 
 def pipeline(folder: Path, cell: str, cells: int, python: str = " ".join(warm.COMMAND)) -> Project:
@@ -180,6 +191,26 @@ def test_cells_save_their_states_when_it_is_interrupted(tmp_path: Path, asked: s
     assert not any(process.is_running() for process in below)
     begun, saved = (sorted(path.name[-1] for path in project.folder.glob(f"{name}*")) for name in ("begun", "saved"))
     assert begun == saved
+
+
+def test_retrace_stop_stops_it_too(tmp_path: Path) -> None:
+    """It would start the cells again that were asked to stop, and those that wait."""
+    project = pipeline(tmp_path / "project", GUARDED, 3, sys.executable)
+    command = [sys.executable, "-m", "retrace.cli.main"]
+    options: Any = {"cwd": project.folder, "env": {**os.environ, "PYTHONPATH": str(ROOT)}, "text": True}
+    with subprocess.Popen([*command, "spread", "-j", "2"], stdout=-1, stderr=-1, **options) as run:
+        try:
+            while len(list(project.folder.glob("tries*"))) < 2:
+                assert run.poll() is None, run.communicate()
+                time.sleep(0.05)
+            said = subprocess.check_output([*command, "stop"], **options)
+            out, err = run.communicate(timeout=60)
+        finally:
+            run.terminate()
+    assert f"spread: process {run.pid} was asked to stop\n" in said
+    assert (run.returncode, err) == (75, "stopped; run it again to resume from the saved states\n")
+    assert out.count(": stopped\n") == 2
+    assert [path.read_text() for path in project.folder.glob("tries*")] == ["I\n"] * 2
 
 
 @pytest.mark.usefixtures("warm_dvc")
