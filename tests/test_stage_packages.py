@@ -1,6 +1,9 @@
 """A stage's code deps are the packages (folders of retrace/) that its script's imports reach: fewer would leave stale
 results in place, more would rerun for nothing."""
 
+import re
+import shlex
+import subprocess
 from pathlib import Path
 
 import grimp
@@ -8,6 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[1]
+PIPELINES = sorted([ROOT / "dvc.yaml", ROOT / "data/dvc.yaml", *ROOT.glob("studies/**/dvc.yaml")])
 SOURCES = ("sample", "files", "hub")  # `data` in params.yaml chooses one
 # Packages from which a stage needs only one file or folder: the plug-in that it loads, its kind of task.
 FAMILY, METHOD = "retrace/families/${family}.py", "retrace/methods/${item.method}.py"
@@ -33,7 +37,7 @@ LOADED = {
 def _stages() -> list[tuple[str, str, set[str]]]:
     """Name, script and code deps of each stage of the pipeline, of the data and of the studies."""
     found = []
-    for path in sorted([ROOT / "dvc.yaml", *ROOT.glob("data/dvc.yaml"), *ROOT.glob("studies/**/dvc.yaml")]):
+    for path in PIPELINES:
         for name, stage in YAML(typ="safe").load(path)["stages"].items():
             stage = stage.get("do", stage)
             code = {_plug_in(dep) for dep in stage["deps"] if dep.startswith(("stages/", "retrace/"))}
@@ -95,3 +99,33 @@ def test_each_stage_has_its_launcher() -> None:
     for name, stage in YAML(typ="safe").load(ROOT / "dvc.yaml")["stages"].items():
         processes = "${run}" if "retrace/compute" in stage["deps"] else "${run_single}"  # else each would do all of it
         assert stage["cmd"].startswith(f"{processes} stages.{name.replace('-', '_')}")
+
+
+@pytest.mark.parametrize("path", PIPELINES, ids=[str(path.relative_to(ROOT)) for path in PIPELINES])
+def test_only_sh_expands_variables(path: Path) -> None:
+    """DVC runs commands in the user's own shell: zsh splits no variable into words, and fish has no ${NAME:-WORD}."""
+    pipeline = YAML(typ="safe").load(path)
+    commands = [value for each in pipeline["vars"] if isinstance(each, dict) for value in each.values()]
+    commands += [stage.get("do", stage)["cmd"] for stage in pipeline["stages"].values()]
+    assert [command for command in commands if r"\${" in re.sub("'[^']*'", "", command)] == []
+
+
+STARTED = [
+    ({}, "-m stages.pretrain"),
+    ({"RETRACE_LAUNCH": "gpus"}, "-m retrace.compute.launch --config_file launch/gpus.yaml -m stages.pretrain"),
+    ({"RETRACE_LAUNCH": "gpus", "RETRACE_RUN": "python -X dev"}, "-X dev -m stages.pretrain"),
+]
+
+
+@pytest.mark.parametrize(("variables", "arguments"), STARTED)
+def test_a_stage_starts_from_a_shell_that_expands_nothing(
+    tmp_path: Path, variables: dict[str, str], arguments: str
+) -> None:
+    (run,) = (each["run"] for each in YAML(typ="safe").load(ROOT / "dvc.yaml")["vars"] if "run" in each)
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\necho "$@"\n')
+    python.chmod(0o755)
+    command = [*shlex.split(run.replace(r"\${", "${")), "stages.pretrain"]
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", **variables}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{arguments}\n"
