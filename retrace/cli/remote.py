@@ -86,6 +86,7 @@ class Sender:
         except (DvcException, ImportError) as error:  # ImportError: the remote's client is not installed
             raise InputError(f"--push: {first_line(error)}") from None
         self._runs = Path(self._repo.stage_cache.cache_dir)
+        self._known: dict[Path, dict[str, str]] = {}  # what the entries of the run cache name; they never change
         self._others = self._not_recorded(self._entries())  # stages that ran before with other settings or code
         self._settled = set(self._others)
         self._ended = Event()
@@ -119,17 +120,22 @@ class Sender:
     def _entries(self) -> set[Path]:
         return {path for path in self._runs.glob("??/*/*") if len(path.name) == 64}  # a SHA-256, so not half-written
 
+    def _made_by(self, entry: Path) -> dict[str, str]:
+        """The outputs of an entry, which is read once: `--pull` takes the entries of all runs, but files of few."""
+        self._known[entry] = self._known.get(entry) or _made(_read(entry))
+        return self._known[entry]
+
     def _not_recorded(self, entries: Iterable[Path]) -> set[Path]:
         """Those entries of the run cache whose outputs no lock file names."""
         recorded = [_made(stage) for path in LOCKFILES for stage in (_read(path).get("stages") or {}).values()]
-        return {path for path in entries if _made(_read(path)) not in recorded}
+        return {path for path in entries if self._made_by(path) not in recorded}
 
     def _send_new(self) -> None:
         """Push the stages whose outputs are all in DVC's cache; at the end also earlier ones that are recorded now."""
         if self._ended.is_set():  # DVC may have taken them from its run cache instead of running them
             self._settled -= self._others - self._not_recorded(self._others)
         for path in sorted(self._entries() - self._settled):
-            made = _made(_read(path))
+            made = self._made_by(path)
             files = _files(self._repo.cache.local, made)
             if not files:  # DVC writes the entry before it has moved all files to its cache
                 continue

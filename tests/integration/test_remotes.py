@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
 from threading import Thread
+from unittest.mock import Mock
 
 import pytest
 
@@ -180,6 +181,18 @@ def test_what_dvc_takes_from_its_run_cache_is_sent_too(tmp_path: Path, project: 
     assert retrace("repro", "--push").code == 0
     assert " ran" not in capfd.readouterr().out
     assert files(tmp_path / "remote") == files(Path(".dvc/cache"))
+
+
+def test_an_entry_whose_files_are_elsewhere_is_read_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The remote has those of all runs, and while stages run there is a look at the run cache every two seconds."""
+    sender = remote.Sender()
+    entry = project / ".dvc/cache/runs/00" / f"{0:064}" / f"{1:064}"
+    entry.parent.mkdir(parents=True)
+    entry.write_text(f"cmd: x\nouts:\n- path: made\n  md5: {'a' * 32}\n")
+    monkeypatch.setattr(remote, "_read", read := Mock(wraps=remote._read))
+    for _ in range(2):
+        sender._send_new()
+    read.assert_called_once()
 
 
 def test_spread_sends_and_takes_too(tmp_path: Path, monkeypatch, capfd) -> None:
