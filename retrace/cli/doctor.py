@@ -31,7 +31,7 @@ from retrace.results.grid import PREDICTIONS, RUNS, WEIGHTS, Grid
 
 PINS = Path("requirements.txt")
 INSTALL = f"python -m pip install -r {PINS}"
-CELLS = (WEIGHTS, PREDICTIONS, RUNS)  # with task/method/seed in them
+CELLS = (WEIGHTS, PREDICTIONS, RUNS, Path("reports/live"))  # with task/method/seed in them
 PARTIAL = ("data", "models", "predictions", "reports")  # where stages write
 UP_TO_DATE = (sys.executable, "-m", "dvc", "status", "--quiet")  # exit code 0 if nothing is out of date
 

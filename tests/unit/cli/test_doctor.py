@@ -117,6 +117,7 @@ LEFT = [
     ("models/.tokens.partial/train.npy", "leftovers", "models/.tokens.partial"),
     ("reports/.metrics.json.partial", "leftovers", "reports/.metrics.json.partial"),
     ("reports/runs/topics/full/1.json", "stale results", "reports/runs/topics/full/1.json"),
+    ("reports/live/sst2/lora/1/plots/metrics/loss.tsv", "stale results", "reports/live/sst2/lora/1"),
     ("data/classification/topics/dev.jsonl", "stale results", "data/classification/topics"),
     ("data/checkpoints/bert/config.json", "stale results", "data/checkpoints/bert"),
 ]
@@ -125,7 +126,8 @@ LEFT = [
 @pytest.mark.parametrize(("path", "check", "removed"), LEFT)
 def test_what_killed_runs_and_other_settings_left(checkout: Project, path: str, check: str, removed: str) -> None:
     listed = ("models/sst2/full/1/model.safetensors", "reports/runs/sst2/full/1.json", "data/classification/sst2/a")
-    for name in (path, *listed, "models/tokenizer/tokenizer.json"):
+    curves = [f"reports/live/{run}/plots/metrics/loss.tsv" for run in ("pretrain", "sst2/full/1")]
+    for name in (path, *listed, *curves, "models/tokenizer/tokenizer.json"):
         write_text(checkout.folder / name, "x")
     _fixed(check, f"rm -r {removed}")
     assert (checkout.folder / "models/sst2/full/1/model.safetensors").exists()
