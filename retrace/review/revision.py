@@ -28,6 +28,8 @@ R = TypeVar("R", bound=Record)
 DEFAULTS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 # Raised for a file that is neither here nor in DVC's cache or remote.
 ABSENT = (OSError, DvcException, DataIndexDirError)
+# A fetch into such a clone may leave no name but FETCH_HEAD, not even that of a tag.
+SHALLOW = "this clone is shallow; git fetch --depth=1 origin REVISION, then --base FETCH_HEAD"
 
 
 class Place(NamedTuple):
@@ -239,8 +241,7 @@ def commit_of(base: str) -> str:
         found = try_git("for-each-ref", "--count=1", "--format=%(objectname)", f"refs/exps/*/*/{base}")
     if not found:
         git("rev-parse", "--git-dir")  # raises git's own error if there is no repository
-        is_shallow = try_git("rev-parse", "--is-shallow-repository") == "true"
-        hint = ": this clone is shallow; git fetch --depth=1 origin REVISION brings one" if is_shallow else ""
+        hint = f": {SHALLOW}" if _is_shallow() else ""
         raise InputError(f"--base: {base!r} is not a revision of this repository{hint}")
     return found
 
@@ -250,15 +251,22 @@ def default_base() -> tuple[str, str]:
 
     On a branch: where it left the default branch of origin, else main or master, or a commit of that branch here that
     was not pushed; on the default branch itself: the last commit. A shallow clone does not know where a branch left;
-    there it is the default branch as it is now.
+    there it is the default branch as it is now. Raises InputError if it has no default branch either.
     """
     branch = try_git("symbolic-ref", "--quiet", "--short", "HEAD")
     default = next((name for name in DEFAULTS if try_git("rev-parse", "--verify", "--quiet", name)), None)
     if default == "origin/HEAD":
         default = try_git("rev-parse", "--abbrev-ref", default)
+    if default is None and _is_shallow():
+        raise InputError(f"--base: the default branch is not here: {SHALLOW}")
     if default is None or branch == (own := default.removeprefix("origin/")):
         return "HEAD", "the last commit"
     common = try_git("merge-base", "HEAD", default, own) or try_git("merge-base", "HEAD", default)
     if common is None:
         return default, f"{default}, as this clone does not know where the branch left it"
     return common, f"where this branch left {own}"
+
+
+def _is_shallow() -> bool:
+    """Whether git has only the last commits of this clone."""
+    return try_git("rev-parse", "--is-shallow-repository") == "true"

@@ -832,6 +832,24 @@ def test_a_shallow_clone_has_the_default_branch_as_it_is(repository: Repository,
     assert _found()[0] == f"better: reviews accuracy (full) +10.0 points{BETTER}"
 
 
+def test_a_shallow_clone_without_the_default_branch_is_not_compared_with_its_own_commit(
+    repository: Repository, tmp_path: Path, monkeypatch
+) -> None:
+    """What git clone --depth=1 --branch fetches, and keeps a name for, is that branch alone."""
+    repository.commit()
+    repository.git("switch", "-qc", "change")
+    repository.commit(_metrics(full=0.9))
+    repository.git("switch", "-q", "main")
+    clone = tmp_path / "clone"
+    repository.git("clone", "-q", "--depth=1", "--branch", "change", f"file://{Path.cwd()}", str(clone))
+    monkeypatch.chdir(clone)
+    how = "this clone is shallow; git fetch --depth=1 origin REVISION, then --base FETCH_HEAD"
+    assert refused("review") == f"error: --base: the default branch is not here: {how}\n"
+    repository.git("fetch", "-q", "--depth=1", "origin", "main")
+    assert refused("review", "--base=main").endswith(f": {how}\n")
+    assert _found("--base", "FETCH_HEAD")[0] == f"better: reviews accuracy (full) +10.0 points{BETTER}"
+
+
 @pytest.mark.parametrize("base", ["nowhere", "--upload-pack=x", "HEAD:params.yaml"])
 def test_a_base_that_is_no_commit_is_an_error_of_one_line(repository: Repository, base: str) -> None:
     repository.commit()
