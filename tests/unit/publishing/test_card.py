@@ -163,6 +163,16 @@ def test_the_limits_say_what_the_figures_do_not() -> None:
     assert "from the shares of words in word_shares.json; " in _limits(task_settings=graded)[-1]
 
 
+def test_the_limits_speak_of_the_sample_only_if_the_model_has_read_it() -> None:
+    """A published checkpoint that is only tuned on a task of one's own, or passed on unchanged, has not."""
+    params, topics = {"data": "sample", "pretrain": {}}, DataOrigin("topics", "the publisher's own files")
+    (limit,) = _limits(params=params, origins=[topics], has_own_task=True)
+    assert limit.startswith("It always predicts one of its classes")
+    unchanged = _card(params=params, origins=[], evaluated=DataOrigin("text", "a sample")).text
+    assert "Nothing here: the checkpoint was used unchanged." in unchanged
+    assert "invented country" not in unchanged
+
+
 def test_the_limits_say_how_a_model_that_writes_answers_is_asked() -> None:
     """Nobody would guess the prompt that it was scored with."""
     asked = SimpleNamespace(max_length=128, epochs=1, checkpoint="last", answers="generative", max_answer_length=12)
