@@ -165,15 +165,13 @@ def load_metric(name: str, key: str) -> ModuleType:
 
 
 def figures(metric: ModuleType, outcome: Any) -> dict[str, float]:
-    """A metric's figures, by its `score` if it has one, else by `resampled` with a weight of 1 for every example.
+    """A metric's figures: those of its `score`, if it has one, and the rest by `resampled` with weights of 1.
 
     Raises InputError if one is not listed in `FIGURES` or is not a finite number.
     """
-    if hasattr(metric, "score"):
-        found = metric.score(outcome)
-    else:
-        once = _of_resamples(metric, metric.resampled(outcome), np.ones((1, len(outcome))))
-        found = {name: float(values[0]) for name, values in once.items()}
+    own: dict[str, float] = metric.score(outcome) if hasattr(metric, "score") else {}
+    once = _of_resamples(metric, metric.resampled(outcome), np.ones((1, len(outcome))))
+    found = own | {name: float(values[0]) for name, values in once.items() if name not in own}
     for name, value in found.items():
         if name not in metric.FIGURES:
             raise InputError(f"{_file(metric)}: {name} is not in FIGURES")

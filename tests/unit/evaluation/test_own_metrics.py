@@ -9,6 +9,7 @@ import pytest
 from retrace.core.errors import InputError
 from retrace.evaluation.metrics import accuracy
 from retrace.evaluation.outcomes import Classified, Scoring, figures
+from retrace.statistics.intervals import intervals
 from retrace.statistics.scales import Figure
 from tests.toy import shown_plugin
 
@@ -55,6 +56,15 @@ def test_resampled_figures_have_their_shape_too(monkeypatch: pytest.MonkeyPatch)
     assert figures(accuracy, RIGHT) == {"own": 1.0}
     with pytest.raises(InputError, match=re.escape("own has shape (1,) for weights (2, 3); expected (2,)")):
         Scoring(("accuracy",)).resampled(RIGHT)(np.ones((2, 3)))
+
+
+def test_score_may_give_only_the_figures_that_are_not_resampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the docs have it: a count beside a mean over the weights, whose figure is that of every example once."""
+    _set(monkeypatch, lambda weights: weights.mean(axis=1), own=OWN, wrong=Figure("count", "neither"))
+    monkeypatch.setattr(accuracy, "score", lambda outcome: {"wrong": 1}, raising=False)
+    scoring = Scoring(("accuracy",))
+    assert scoring.score(RIGHT) == {"wrong": 1, "own": 1.0}
+    assert intervals([*scoring.scored({"one": RIGHT}, 100, 0).values()]).keys() == {"own"}
 
 
 def test_two_metrics_with_the_same_figure(monkeypatch: pytest.MonkeyPatch) -> None:
