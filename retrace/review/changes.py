@@ -223,6 +223,7 @@ def _notes(old: Revision, new: Revision) -> Iterator[str]:
     if stale := new.stale_stages:
         more = " and more" if len(stale) > 3 else ""
         yield f"dvc repro has not run since something changed: {', '.join(stale[:3])}{more}"
+    yield from dict.fromkeys(filter(None, (old.unasked, new.unasked)))
 
 
 def _pretrained(changes: Sequence[Change], old: Revision, new: Revision) -> Iterator[str]:

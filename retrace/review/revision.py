@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from dvc.api import DVCFileSystem
 from dvc.exceptions import DvcException
-from dvc.fs import GitFileSystem
+from dvc.fs import GitFileSystem, get_cloud_fs
 from dvc.repo import Repo
 from dvc.scm import SCM
 from dvc_data.index import DataIndexDirError
 
-from retrace.core.errors import InputError
+from retrace.core.errors import InputError, first_line
 from retrace.core.paths import LOCKFILES, QUESTIONS, TASKS, task_and_part
 from retrace.core.records import Record, RunRecord, git, try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS, parse_yaml, with_data
@@ -66,6 +66,7 @@ class Revision:
     def __init__(self, commit: str | None = None) -> None:
         """`commit` is its hash; None for the working tree."""
         self._files, self._commit = DVCFileSystem(commit and _project_at(commit)), commit
+        self.unasked = _leave_out_remote(self._files.repo)  # why DVC's remote is not asked; empty if it is
 
     @cached_property
     def _tasks(self) -> dict[str, TaskMetrics]:
@@ -221,6 +222,23 @@ def _is_change(change: Any) -> bool:
 def _is_bare(folder: Path) -> bool:
     """Whether there is a folder, but none of its files, as in a fresh clone."""
     return folder.is_dir() and not any(path.is_file() for path in folder.rglob("[!.]*"))
+
+
+def _leave_out_remote(repo: Repo) -> str:
+    """Have DVC do without its default remote if the client for that is not installed; returns why, or nothing.
+
+    Otherwise it would read nothing at all, not even what its cache has.
+    """
+    name = repo.config["core"].get("remote")
+    try:
+        if name:
+            get_cloud_fs(repo.config, name=name)
+    except ImportError as error:
+        del repo.config["core"]["remote"]
+        return f"the remote {name} was not asked: {first_line(error)}"
+    except DvcException:  # DVC is configured wrongly, which other commands report
+        pass
+    return ""
 
 
 def _project_at(commit: str) -> Repo:

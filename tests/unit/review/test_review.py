@@ -389,6 +389,22 @@ def test_predictions_that_no_remote_gives_are_done_without(repository: Repositor
     gc.collect()  # here, where their warnings are ignored
 
 
+def test_a_remote_whose_client_is_not_installed_is_done_without(repository: Repository) -> None:
+    """As S3's in CI. DVC itself then reads nothing that git does not have, not even from its cache."""
+    _predict(40)
+    repository.commit()
+    with Path(".dvc/config").open("a") as file:
+        file.write("    remote = far\n['remote \"far\"']\n    url = oss://bucket/folder\n")
+    repository.record()
+    _predict(32)
+    repository.write(_metrics(full=0.84))
+    _, found = _found()
+    (change,) = found.changes
+    assert change.why.startswith("within the tolerance of 5 points; one seed, 95% interval +1.3 to +6.7 points")
+    why = "oss is supported, but requires 'dvc-oss' to be installed"
+    assert found.notes == [f"the remote far was not asked: {why}"]
+
+
 def test_settings_of_dvc_that_it_cannot_read_are_an_error(repository: Repository) -> None:
     """And not a project without results."""
     repository.commit()
