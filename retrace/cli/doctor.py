@@ -5,6 +5,7 @@ saved states is DVC asked whether anything is out of date, which takes seconds.
 """
 
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -21,7 +22,7 @@ from pydantic import BaseModel, Field
 from retrace.cli.check import cache_folder, check_ready, dvc_config, lock_fault, tasks_of
 from retrace.cli.main import some_of
 from retrace.compute.lease import visible_gpus
-from retrace.core.errors import InputError, printable
+from retrace.core.errors import InputError, first_line, printable
 from retrace.core.files import size
 from retrace.core.guard import holder, running
 from retrace.core.paths import LOCKFILES, PROJECT, QUESTIONS, STATES, TASKS, named_checkpoint, require_checkout
@@ -239,10 +240,18 @@ def _is_whole(store: Path, out: Output) -> bool:
 
 
 def _remote() -> Iterator[Finding]:
-    """Whether DVC verifies the digests of files from the default remote, which it does only if told to."""
+    """Whether the default remote's client is installed, and whether DVC verifies digests, which it does if told to."""
+    from dvc_objects.fs import get_fs_cls  # here, as it takes a moment to import
+
     config = dvc_config()
     name = config["core"].get("remote")
     if name in config["remote"]:
+        try:
+            get_fs_cls(config["remote"][name])
+        except ImportError as error:  # S3's, for example, is not pinned
+            said = first_line(error)
+            client = " ".join(re.findall(r"dvc-\w+", said))
+            yield Finding("remote", f"{name}: {said}", f"python -m pip install -c {PINS} {client}")
         is_checked = config["remote"][name].get("verify", False)
         own: Any = config.load_one("local")
         where = "--local " if name in own["remote"] else ""

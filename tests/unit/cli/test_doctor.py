@@ -206,6 +206,13 @@ def test_a_remote_whose_downloads_are_not_checked(checkout: Project, level: str)
     assert _fixed("remote", f"dvc remote modify {level}shared verify true") == said
 
 
+def test_a_remote_whose_client_is_not_installed(checkout: Project) -> None:
+    remote = "remote = far\n['remote \"far\"']\n    url = oss://bucket/folder\n    verify = true\n"
+    (checkout.folder / ".dvc/config").write_text(f"[core]\n    {remote}")
+    said = "far: oss is supported, but requires 'dvc-oss' to be installed"
+    assert _wrong() == [("remote", said, "python -m pip install -c requirements.txt dvc-oss")]
+
+
 @pytest.mark.parametrize(
     ("damaged", "fix"),
     [
