@@ -7,8 +7,6 @@ import pytest
 from ruamel.yaml import YAML
 
 from retrace.cli.main import COMMANDS
-from retrace.core.settings import build
-from retrace.finetuning.settings import FineTuneSettings
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
@@ -47,16 +45,6 @@ def test_the_table_of_packages_is_that_of_dvc_yaml() -> None:
     packages = {name: [dep for dep in stage["deps"] if dep.startswith("retrace/")] for name, stage in stages.items()}
     listed = {name: {re.sub(r"^retrace/|/\$\{.*", "", dep) for dep in deps} for name, deps in packages.items()}
     assert shown == listed
-
-
-def test_a_task_of_ones_own_is_trained_at_the_rates_of_sst2() -> None:
-    """Keys that a section leaves out have their defaults, not the values of sst2."""
-    yaml = YAML(typ="safe")
-    shown = re.search(r"(?s)```yaml\n(finetune:\n.*?)```", (ROOT / "docs/data.md").read_text())
-    assert shown is not None
-    own = build(FineTuneSettings, yaml.load(shown[1]), "ag_news")
-    sample, real = (yaml.load(ROOT / f"presets/{name}.yaml")["sst2"] for name in ("sample", "real"))
-    assert (own.lr, own.optimizer.muon_lr_factor) == (real["lr"], sample["optimizer"]["muon_lr_factor"])
 
 
 def _headings(page: Path) -> set[str]:
