@@ -145,6 +145,23 @@ def test_what_the_choice_of_examples_adds_is_that_of_the_accuracy_beside_it() ->
     assert points == f"{100 * (share * (1 - share) / 139) ** 0.5:.1f}"
 
 
+def test_what_plm_peft_says_of_an_update_is_what_is_estimated() -> None:
+    """In megabytes, as the report's formulas are meant; the section about memory has MiB."""
+    study = build_file(PublishedStudy, ROOT / "studies/plm-peft/published.yaml")
+    findings = " ".join(doubt.finding for doubt in study.doubts)
+    figures = r"(\S+) MB{} and (\S+) MB{}, a saving of (\S+)%\."
+    said = [
+        *re.findall("update, is " + figures.format(" for tuning every weight", " with adapters"), findings),
+        *re.findall("The report's formulas give " + figures.format("", ""), findings),
+    ]
+    config = find_model("roberta-base").config
+    full, adapter = estimate("RoBERTa", config, 32, 128, ("full", "adapter"), {}).to_dict("records")
+    assert said == [
+        (f"{full[size] / 10**6:,.0f}", f"{adapter[size] / 10**6:,.0f}", f"{100 * adapter[saved]:.0f}")
+        for size, saved in (("estimate", "saved"), ("by the formula", "saved by the formula"))
+    ]
+
+
 def test_memory_has_estimates() -> None:
     entry = {"model": "roberta-small", "batch": 2, "lengths": [16], "methods": ["full", "thin"], "example": False}
     (estimates,) = _tables(_section(kind="memory", **entry))
