@@ -48,9 +48,8 @@ def document_losses(model: ForwardPass, batches: Iterable[HeldOut], lengths: np.
     for batch, counts in device.share_batches(batches):
         with device.autocast():
             asked = batch.to(device)
-            scores = model(asked.ids, asked.at).float()
-            each = functional.cross_entropy(scores, asked.targets, reduction="none")
-            loss = functional.cross_entropy(scores, asked.targets, reduction="sum")
+            logs = model(asked.ids, asked.at).float().log_softmax(-1)
+            each, loss = (functional.nll_loss(logs, asked.targets, reduction=kind) for kind in ("none", "sum"))
         if counts:
             documents = np.searchsorted(ends, batch.places[batch.has_target].numpy(), side="right")
             total += loss.item()
