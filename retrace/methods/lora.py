@@ -41,12 +41,16 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
     does not have.
     """
     from peft import inject_adapter_in_model
+    from peft.tuners.lora import LoraLayer
 
     from retrace.finetuning.method import freeze_pretrained
 
     if settings.embeddings and head == "language_model":
         raise InputError("embeddings: true is not allowed with answers: generative")
     inject_adapter_in_model(_config(model, settings), model)
+    for module in model.modules():
+        if isinstance(module, LoraLayer):
+            module.cast_input_dtype_enabled = False  # autocast would round its bf16 input to bf16 again
     freeze_pretrained(model, head)
 
 

@@ -17,6 +17,7 @@ from retrace.finetuning.method import Adapted, has_frozen, load_trained, read_me
 from retrace.methods import lora
 from retrace.models.heads import Head, in_body, layer_matrices, make_model, read_model, token_embeddings
 from retrace.tasks.question_answering.generative import Generator
+from tests.counting import Dispatched
 from tests.tiny import FAMILIES, MODEL, tiny_config, tiny_pretrained, tiny_tokenizer
 from tests.toy import shown_plugin
 
@@ -242,6 +243,15 @@ def test_the_update_is_scaled_by_alpha_over_rank(tmp_path: Path) -> None:
         torch.testing.assert_close(
             part(given) - part.base_layer(given), 3 * given @ below.T @ above.T, atol=1e-5, rtol=1e-4
         )
+
+
+def test_states_in_bf16_stay_so_for_the_update(tmp_path: Path) -> None:
+    """peft would make them float32, of which autocast would make bf16 again."""
+    model = _start("lora", tiny_pretrained(tmp_path))
+    part: Any = model.get_submodule("model.layers.0.attn.Wqkv")
+    with torch.autocast("cpu", torch.bfloat16), Dispatched() as found:
+        part(torch.ones(2, HIDDEN, dtype=torch.bfloat16))
+    assert found.casts == 3, "of the matrix and of the update's two factors"
 
 
 def test_an_adapter_is_a_bottleneck_with_swish_beside_a_skip_connection() -> None:
