@@ -49,6 +49,7 @@ def recompute_layers(model: nn.Module, **options: bool) -> None:
         has_layers = any(isinstance(module, GradientCheckpointingLayer) for module in body.modules())
         if isinstance(body, PreTrainedModel) and has_layers:  # precomputed features may replace the layers
             body.activation_checkpointing_enable({"use_reentrant": False, **options})
+            body.disable_input_require_grads()  # only needed with re-entrance; a frozen body would compute gradients
 
 
 def data_parallel(model: nn.Module, device: Device) -> nn.Module:

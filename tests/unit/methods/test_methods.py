@@ -11,7 +11,7 @@ from peft.tuners.lora import LoraLayer
 from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
-from retrace.compute.sharding import gather_weights
+from retrace.compute.sharding import gather_weights, recompute_layers
 from retrace.core.errors import InputError
 from retrace.finetuning.method import Adapted, has_frozen, load_trained, read_method, round_frozen, save_trained
 from retrace.methods import lora
@@ -230,6 +230,21 @@ def test_storing_frozen_matrices_in_bf16_changes_no_bit(tmp_path: Path, method: 
         scores.float().square().sum().backward()
         seen.append([scores, *(weight.grad for weight in _trained(model).values())])
     assert all(torch.equal(one, other) for one, other in zip(*seen, strict=True))
+
+
+def test_layers_computed_again_give_a_frozen_body_no_gradient_and_lora_its_own(tmp_path: Path) -> None:
+    """transformers makes the embeddings' output need a gradient, for which a frozen body would keep activations."""
+    folder = tiny_pretrained(tmp_path)
+    frozen, plain, again = (_start(method, folder) for method in ("frozen", "lora", "lora"))
+    for model in (frozen, again):
+        recompute_layers(model)
+    body: Any = frozen.base_model
+    assert not body(input_ids=IDS).last_hidden_state.requires_grad
+    found = []
+    for model in (plain, again):
+        model.train()(input_ids=IDS, labels=torch.tensor([1])).loss.backward()
+        found.append([weight.grad for weight in _trained(model).values()])
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
 
 
 def test_the_update_is_scaled_by_alpha_over_rank(tmp_path: Path) -> None:
