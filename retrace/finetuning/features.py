@@ -83,6 +83,7 @@ def computed_once(
         if name == "train":
             seconds, (flops,) = time.monotonic() - began, device.all_reduce_sum([operations.total])
     lookup = Lookup(torch.cat(features).to(device.torch_device), getattr(base, "pooler", None))
+    features.clear()  # they would be held beside their copy until training ends
     setattr(body, body.base_model_prefix, lookup)
     try:
         yield Prepared(_numbered(task, parts), seconds, flops)

@@ -1,13 +1,14 @@
 """A frozen body's features, computed once, against a body that computes in every epoch and evaluation."""
 
 import time
+import weakref
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from retrace.finetuning import features
@@ -100,6 +101,22 @@ def test_precomputed_features_give_the_same_results(tmp_path: Path, monkeypatch,
     np.testing.assert_allclose(_numbers(found), _numbers(expected), atol=2e-5)
     assert all(torch.allclose(once.state_dict()[key], weight, atol=2e-5) for key, weight in anew.state_dict().items())
     assert found.speed.tokens == expected.speed.tokens
+
+
+def test_features_are_held_once_while_the_head_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may take 4 GiB; the parts that they were put together from would take as much again."""
+    made, compute = list[weakref.ref[Tensor]](), features._features
+
+    def note(*given: Any) -> Tensor:
+        found = compute(*given)
+        made.append(weakref.ref(found))
+        return found
+
+    monkeypatch.setattr(features, "_features", note)
+    task = _task("sst2", tmp_path)
+    parts = {part: task.examples(part) for part in ("train", "dev")}
+    with computed_once(task, _model(task, "bert"), parts, 12, tiny_device()):
+        assert [part() for part in made] == [None, None]
 
 
 def test_what_a_method_adds_beside_a_frozen_body_is_trained(tmp_path: Path) -> None:
