@@ -1,5 +1,6 @@
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.tokenizer import Vocabulary, save_tokenizer, token_id, train_tokenizer
 from retrace.training.loop import Run, train
 from retrace.training.settings import OptimizerSettings
+from retrace.training.throughput import ProductOperations
 from tests.tiny import tiny_config, tiny_device
 
 BLOCK, BATCH = 24, 8
@@ -178,6 +180,18 @@ def test_a_model_learns_which_sentences_belong_together() -> None:
     before, after = (relation_accuracy(_trained(epochs), held_out, tiny_device()) for epochs in (1, 150))
     assert before < 0.75
     assert after > 0.9
+
+
+def test_relations_are_predicted_without_products_with_the_vocabulary() -> None:
+    model = make_language_model(tiny_config("bert", TOKENIZER), 0, "eager", pairs=True).eval()
+    batch = next(iter(_pairs().batches(1)))
+    with ProductOperations() as found:
+        relation_accuracy(model, [batch], tiny_device())
+    body: Any = model.body
+    with torch.no_grad(), ProductOperations() as least:
+        output = body.bert(input_ids=batch.ids, token_type_ids=batch.segments, attention_mask=batch.mask)
+        body.cls.seq_relationship(output.pooler_output)
+    assert found.total == least.total
 
 
 def test_the_pooled_head_goes_with_the_model_into_classification(tmp_path: Path) -> None:
