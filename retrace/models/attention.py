@@ -20,9 +20,6 @@ from transformers import masking_utils
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-# No positions here are those of several packed texts; to look whether they are, the host would wait for a GPU.
-masking_utils.find_packed_sequence_indices = lambda position_ids: None
-
 Tables = tuple[Tensor, Tensor]
 
 

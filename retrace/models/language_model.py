@@ -103,13 +103,11 @@ class LanguageModel(nn.Module):
             hidden = self._family.before_vocabulary(self.body, hidden)
         return head(hidden) if targets is None else head_loss(hidden, head, targets)
 
-    def _hidden(self, ids: Tensor, **options: Any) -> Tensor:
+    def _hidden(self, ids: Tensor, **options: Tensor) -> Tensor:
         config, mask = self.body.config, None
         first = getattr(config, "document_start", None)
         if first is not None:
             mask = within_documents(ids, first, self.objective == "causal", config._attn_implementation)
-        if self.objective == "causal":
-            options["use_cache"] = False  # only generating needs it; every layer would copy its keys and values into it
         base = cast(nn.Module, self.body.base_model)
         return base(input_ids=ids, attention_mask=mask, **options).last_hidden_state  # (B, T, C)
 

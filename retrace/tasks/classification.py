@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -99,11 +99,9 @@ class Classification(Task[EncodedExample]):
 
     def scores(self, model: nn.Module, batch: Tensors) -> Tensor:
         """Logits of the classes, (B, C)."""
-        given: dict[str, Any] = {"input_ids": batch["ids"], "attention_mask": batch.get("mask")}
+        given = {"input_ids": batch["ids"], "attention_mask": batch.get("mask")}
         if self._segments:
             given["token_type_ids"] = batch["segments"]
-        if self._causal:
-            given["use_cache"] = False  # every layer would copy its keys and values into it
         return model(**given).logits
 
     def loss(self, scores: Tensor, batch: Tensors) -> Tensor:

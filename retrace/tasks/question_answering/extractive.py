@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 from unicodedata import category, normalize
 
 import numpy as np
@@ -91,15 +91,13 @@ class SpanModel(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor | None, segments: Tensor, match: Tensor) -> Tensor:
         """Token ids, mask of the padding on the right, segments and match kinds, all (B, T) → scores (B, T, 2)."""
-        given: dict[str, Any] = {"input_ids": ids}
+        given: dict[str, Tensor | None] = {"input_ids": ids}
         if self.match is not None:
             given = {"inputs_embeds": self.body.get_input_embeddings()(ids) + self.match(match)}
         if takes_segments(self.body.config):
             given["token_type_ids"] = segments
         if self._sees_padding:
             given["attention_mask"] = mask
-        else:
-            given["use_cache"] = False  # every layer of a causal model would copy its keys and values into it
         output = self.body(**given)
         return torch.stack([output.start_logits, output.end_logits], dim=-1)
 

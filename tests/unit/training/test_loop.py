@@ -10,10 +10,8 @@ from typing import Any, Literal, cast
 import pytest
 import torch
 from transformers.modeling_layers import GradientCheckpointingLayer
-from transformers.models.llama import modeling_llama
 
 from retrace.compute.device import Device
-from retrace.compute.sharding import recompute_layers
 from retrace.core.errors import DivergedError, InputError
 from retrace.training import loop
 from retrace.training.loop import Epoch, Run, Training, _backward, _shares, train
@@ -28,22 +26,6 @@ from tests.tiny import MODEL, tiny_device
 def test_the_host_waits_for_the_device_once_an_update(tmp_path: Path, family: str, kind: str, attention: str) -> None:
     found = count_update(make_run(family, kind, tmp_path, attention, tiny_device()))
     assert +found.waits == {"tolist": 1}
-
-
-@pytest.mark.parametrize("kind", [kind for family, kind in CASES if family == "llama"])
-def test_no_keys_and_values_are_cached_in_training(tmp_path: Path, monkeypatch, kind: str) -> None:
-    """Only generating needs them, and every layer would copy its own."""
-    made = list[str]()
-    monkeypatch.setattr(modeling_llama, "DynamicCache", lambda **given: made.append("a cache"))
-    count_update(make_run("llama", kind, tmp_path, "lean", tiny_device()))
-    assert not made
-
-
-def test_the_host_waits_once_also_where_layers_are_computed_again(tmp_path: Path) -> None:
-    """transformers has no cache then, and would look whether the positions of a causal model are packed."""
-    run = make_run("llama", "language model", tmp_path, "sdpa", tiny_device())
-    recompute_layers(run.model)
-    assert +count_update(run).waits == {"tolist": 1}
 
 
 def test_the_next_batch_is_drawn_before_the_host_waits_for_an_update(tmp_path: Path, monkeypatch) -> None:
