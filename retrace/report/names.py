@@ -15,7 +15,7 @@ Scores = tuple[Figures, Intervals, Figures]  # figures, their intervals, and the
 TASKS = {"sst2": ("Reviews", "reviews"), "squad": ("Questions", "questions")}  # title, and noun for the examples
 NOUNS = {"classification": "texts", "question_answering": "questions"}  # for other tasks
 METHODS = {"lora": "LoRA"}
-BASELINES = {"tfidf": "tf-idf", "majority": "majority class", "no_answer": "never answers"}
+BASELINES = {"tfidf": "TF-IDF", "majority": "majority class", "no_answer": "never answers"}
 KINDS = {  # of perplexity
     "masked": "masked, fixed masks",
     "pseudo": "pseudo, each token in turn",

@@ -303,10 +303,10 @@ def test_flags_are_said_as_in_the_report_with_the_split_that_they_are_of(params)
     task = UNJUDGED | {"legend": {"accuracy": asdict(LEGEND["accuracy"])}, "methods": {"full": method}}
     shared = {name: {"flags": {f"{name}_in_training": "2 of 30"}} for name in ("dev", "test")}
     write_json(DETAILS, {"sst2": task | shared["dev"], "sst2-test": task | shared["test"]})
-    said = "accuracy 50.0, tf-idf 75.0; difference −25.0 (95% interval −37.5 to −12.5)"
+    said = "accuracy 50.0, TF-IDF 75.0; difference −25.0 (95% interval −37.5 to −12.5)"
     assert Trained(FULL, params).flag_lines == [
-        f"worse than tf-idf: {said}",
-        f"worse than tf-idf on validation: {said}",
+        f"worse than TF-IDF: {said}",
+        f"worse than TF-IDF on validation: {said}",
         "test examples in the training data: 2 of 30",
         "validation examples in the training data: 2 of 30",
     ]
@@ -345,14 +345,14 @@ def test_the_card_has_the_verdict_and_the_table_of_the_report(params) -> None:
     assert said == [
         "Pretraining is worth **+20.0 points** of accuracy on reviews (90.0 against 70.0 from scratch).",
         "The language model’s perplexity is **6.5 per token**; a unigram model’s is 147.0.",
-        "Better than a baseline, but not significantly with 2 seeds: Scratch on reviews (tf-idf).",
+        "Better than a baseline, but not significantly with 2 seeds: Scratch on reviews (TF-IDF).",
     ]
     assert note.startswith("Reviews: accuracy, %. Means over 2 seeds; this model is of seed 1. 95% interval over ")
     assert table is not None
     assert [[str(cell) for cell in row] for row in table.rows] == [
         ["Full", "–", "90.0", "88.0 – 92.0", "1.41", "–"],
         ["Scratch", "–", "70.0", "68.0 – 72.0", "1.41", "–"],
-        ["tf-idf", "", "66.0", "66.0 – 66.0", "", ""],
+        ["TF-IDF", "", "66.0", "66.0 – 66.0", "", ""],
     ]
     assert "this model" not in Trained(None, params).results()[1]
 

@@ -269,11 +269,11 @@ def test_what_is_worse_by_the_whole_interval_is_not_merely_called_not_better() -
     found = found_flags(Details(tasks={"sst2": details}), None)
     warnings = flag_warnings(found)
     assert {title: lines[0] for title, lines in warnings.items()} == {
-        "Worse than tf-idf: Full on reviews": "Worse than a bag of words (tf-idf), which ignores word order.",
-        "Not above tf-idf: Full on reviews": "Not shown to be better than a bag of words (tf-idf), which ignores word "
+        "Worse than TF-IDF: Full on reviews": "Worse than a bag of words (TF-IDF), which ignores word order.",
+        "Not above TF-IDF: Full on reviews": "Not shown to be better than a bag of words (TF-IDF), which ignores word "
         "order.",
     }
-    assert [line.split(": ")[1] for line in flag_lines(found)] == ["worse than tf-idf", "not above tf-idf"]
+    assert [line.split(": ")[1] for line in flag_lines(found)] == ["worse than TF-IDF", "not above TF-IDF"]
     lower = {"accuracy": Figure("loss", "lower")}
     assert [of._replace(legend=lower).is_worse for of in found] == [False, False]
     higher_loss = replace(worse, low=0.1, high=0.3)
@@ -608,8 +608,8 @@ def test_the_verdict_on_a_test_set_says_so() -> None:
     task = _compared({"full": 0.9, "scratch": 0.7}, [("full", "scratch", 0.2, "full")], name="sst2-test", baseline=0.95)
     assert _said(task) == [
         "Pretraining is worth +20.0 points of accuracy on reviews of the test set (90.0 against 70.0 from scratch).",
-        "Worse than a baseline: Full on reviews of the test set (tf-idf); Scratch on reviews of the test set (majority "
-        "class and tf-idf).",
+        "Worse than a baseline: Full on reviews of the test set (TF-IDF); Scratch on reviews of the test set (majority "
+        "class and TF-IDF).",
     ]
 
 
@@ -677,13 +677,13 @@ def test_a_correlation_counts_as_much_as_a_share_of_100() -> None:
 
 def test_methods_that_are_not_above_a_baseline_are_named() -> None:
     weak = _compared({"full": 0.9, "scratch": 0.49, "lora": 0.485, "adapter": 0.4})
-    worse = "Worse than a baseline: Adapter on reviews (tf-idf)"
-    said = "Scratch and LoRA on reviews (tf-idf); Adapter on reviews (majority class)"
+    worse = "Worse than a baseline: Adapter on reviews (TF-IDF)"
+    said = "Scratch and LoRA on reviews (TF-IDF); Adapter on reviews (majority class)"
     assert f"{worse}. No better than a baseline: {said}." in _said(weak)
     none = _compared({"full": 0.49, "lora": 0.49}, name="news")
-    assert f"{worse}. No better than a baseline: {said}; all methods on news texts (tf-idf)." in _said(weak, none)
+    assert f"{worse}. No better than a baseline: {said}; all methods on news texts (TF-IDF)." in _said(weak, none)
     alone = _compared({"full": 0.49}, name="news")
-    assert "No better than a baseline: Full on news texts (tf-idf)." in _said(alone)
+    assert "No better than a baseline: Full on news texts (TF-IDF)." in _said(alone)
     full = _compared({"full": 0.9})
     assert "Every method beats every baseline." in _said(full)
     alone = _compared({"full": 0.4}, name="news")
@@ -703,7 +703,7 @@ def test_only_a_method_that_does_not_score_higher_is_called_no_better(flags: lis
     """A flag says that a method that does score higher may do so by chance."""
     means = {"full": 0.9, "scratch": 0.51, "lora": 0.49}
     low, open_ = "No better than a baseline:", "Better than a baseline, but not significantly with 2 seeds:"
-    said = f"{low} LoRA on reviews (tf-idf). {open_} Scratch on reviews (tf-idf)."
+    said = f"{low} LoRA on reviews (TF-IDF). {open_} Scratch on reviews (TF-IDF)."
     assert said in _said(_compared(means, flags=flags))
 
 
@@ -713,10 +713,10 @@ def test_where_the_lowest_is_best_a_lower_score_is_a_gain() -> None:
     assert task.methods == ["full", "scratch"]
     assert _said(task)[:2] == [
         "Pretraining is worth −30.0 points of calibration error on reviews (10.0 against 40.0 from scratch).",
-        "Worse than a baseline: Scratch on reviews (majority class and tf-idf).",
+        "Worse than a baseline: Scratch on reviews (majority class and TF-IDF).",
     ]
     assert re.findall(r"[:;] ([^:;(]+) [\d.]+ \(", summary.ranked(task).label) == [
-        "Full", "majority class", "tf-idf", "Scratch"
+        "Full", "majority class", "TF-IDF", "Scratch"
     ]  # fmt: skip
     assert [str(row[0]) for row in summary.summary_table([task], {}, {}).rows[:2]] == ["Full", "Scratch"]
     pairs = [("lora", "full", 0.02, "full"), ("adapter", "full", 0.1, "full")]

@@ -752,7 +752,7 @@ def test_time_is_shown_from_a_fifth_more_of_what_it_was_before(repository: Repos
 
 
 def test_baselines_are_neither_better_nor_worse_and_are_named_as_in_the_report(repository: Repository) -> None:
-    """A unigram model's perplexity is 50% higher, and tf-idf's accuracy lower by 20 points."""
+    """A unigram model's perplexity is 50% higher, and TF-IDF's accuracy lower by 20 points."""
     repository.commit()
     metrics = {"sst2": METRICS["sst2"] | {"baselines": {"tfidf": {"accuracy": 0.5}}}}
     repository.write(metrics, PERPLEXITY | {"valid": {"masked": 6.0, "unigram": 240.0}})
@@ -762,7 +762,7 @@ def test_baselines_are_neither_better_nor_worse_and_are_named_as_in_the_report(r
         ("tfidf", True, "other"), ("unigram", True, "other")
     ]  # fmt: skip
     page = _review()
-    assert "| Reviews, tf-idf | accuracy | – | 70.0 | 50.0 | −20.0 points |" in page
+    assert "| Reviews, TF-IDF | accuracy | – | 70.0 | 50.0 | −20.0 points |" in page
     assert "| valid text, unigram baseline | perplexity | – | 160.00 | 240.00 | +80.00 |" in page
 
 

@@ -100,7 +100,7 @@ def test_both_splits_are_scored_and_the_test_split_does_not_choose_the_epoch(sou
     printed: Any = predictions_section(read_params(), tasks, first=2).blocks[-1]
     assert printed.title == "moods, test set"
     (table,) = printed.blocks
-    assert list(table.header) == ["№", "text", "right", "Full", "majority class", "tf-idf"]
+    assert list(table.header) == ["№", "text", "right", "Full", "majority class", "TF-IDF"]
     assert [row[1] for row in table.rows] == [TEST[0].text, TEST[1].text]
 
 
