@@ -190,8 +190,7 @@ class _Judge:
         is_clear = not interval["low"] <= 0 <= interval["high"]
         ends = signed(what, *interval.values())
         if found.is_of_models:
-            drawn = {"pseudo": "passages"}.get(place.who, "documents") if place.figure == FIGURE else "examples"
-            counts, why = is_clear and is_far, f"{tolerance}; one seed, 95% interval {ends} over {drawn}"
+            counts, why = is_clear and is_far, f"{tolerance}; one seed, 95% interval {ends} over {_drawn(place)}"
         else:
             counts, why = is_clear, f"95% interval {ends}, {how}" + (f"; {tolerance}" if is_far else "")
         return Change(place, what, old, new, counts, is_far, why, interval)
@@ -202,6 +201,13 @@ class _Judge:
         kind = kind_of(task, self._sides)
         legend = Scoring(getattr(self._params.metrics, kind)).legend | CURVES
         return legend | {"validation_loss": loss_on(task_and_part(task)[1])}
+
+
+def _drawn(place: Place) -> str:
+    """What a figure's interval is over, with one seed."""
+    if place.figure != FIGURE:
+        return "examples"
+    return "passages" if place.who == "pseudo" else "documents"
 
 
 def _notes(old: Revision, new: Revision) -> Iterator[str]:
