@@ -15,10 +15,11 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from transformers import masking_utils
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from retrace.models.dropout import dropped
 
 Tables = tuple[Tensor, Tensor]
 
@@ -42,7 +43,7 @@ def lean_attention(
     scores = torch.matmul(query * scaling, key.mT)
     if attention_mask is not None:
         scores.add_(attention_mask)
-    weights = functional.dropout(scores.softmax(-1), dropout, module.training)
+    weights = dropped(scores.softmax(-1), dropout, module.training)
     return torch.matmul(weights, value).transpose(1, 2), None
 
 

@@ -21,6 +21,7 @@ from retrace.core.files import read_object, require_file
 from retrace.core.settings import load_plugin, plugin_file
 from retrace.core.weights import weight_files
 from retrace.models.attention import lean_attention, lean_mask, sdpa_mask
+from retrace.models.dropout import quicken_dropout
 from retrace.models.settings import FAMILIES, ModelSettings, check_family, check_pairs
 from retrace.tokens.tokenizer import Vocabulary
 
@@ -81,6 +82,7 @@ def make_model(
     torch.manual_seed(seed)
     model = _class(head, config).from_config(config, attn_implementation=attention, dtype=torch.float32)
     _require_matrices(model)
+    quicken_dropout(model)
     if head == "classifier":
         _draw_classifier(model)
     return model
@@ -119,6 +121,7 @@ def read_model(
         whose = "model's body" if in_body(model, missing[0]) else "model's head"
         raise InputError(f"{folder}: weights of the {whose} are missing: {missing[0]} ({len(missing)} in all)")
     _require_matrices(model)
+    quicken_dropout(model)
     new = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
     if head == "classifier" and any(key.startswith("classifier.") for key in new):
         _draw_classifier(model)
