@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -104,10 +105,19 @@ def _have_other_tokens(split: str, sides: Sequence[Revision]) -> bool:
 
 
 def _differ(size: str, split: str, sides: Sequence[Revision], is_pseudo: bool) -> bool:
-    """Whether documents, or the passages that are drawn for the pseudo-perplexity, are known to differ in a size."""
-    old, new = (_documents(side) for side in sides)
-    both = [key for key in old if key in new and key[0] == split and (key[1] == "pseudo") == is_pseudo]
-    return any(not np.array_equal(getattr(old[key][1], size), getattr(new[key][1], size)) for key in both)
+    """Whether documents, or the passages that are drawn for the pseudo-perplexity, are known to differ in a size.
+
+    The documents are the same for a masked and a causal model.
+    """
+    old, new = (
+        [
+            getattr(sizes, size)
+            for (part, measure), (_, sizes) in _documents(side).items()
+            if part == split and (measure == "pseudo") == is_pseudo
+        ]
+        for side in sides
+    )
+    return any(not np.array_equal(before, after) for before, after in product(old, new))
 
 
 def _paired(unit: str, factor: float, both: tuple[Measured, Measured], params: EvaluateParams) -> Difference | None:

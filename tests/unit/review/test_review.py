@@ -546,6 +546,14 @@ def test_perplexities_of_other_tokens_are_compared_by_byte(repository: Repositor
     assert said.startswith("worse: masked perplexity (valid) +2.10" if fails else "within noise: 2 of 9 figures differ")
 
 
+def test_a_unigram_model_of_other_tokens_is_not_compared_beside_a_model_of_another_kind(repository: Repository) -> None:
+    """A masked and a causal model have no perplexity in common, but are measured on the same documents."""
+    repository.commit(perplexity=_lose([1.8] * 100))
+    for size, why in ((80, "the tokenizer differs"), (84, "the text differs")):
+        repository.write(perplexity=_lose([1.8] * 100, tokens=30, size=size, kind="causal"))
+        assert [(change.counts, change.why) for change in _found()[1].changes] == [(False, f"not compared: {why}")]
+
+
 def test_perplexities_of_different_things_are_not_compared(repository: Repository) -> None:
     """Perplexities of another text, or with another masking rate."""
     repository.commit(perplexity=_lose([1.8] * 100))
