@@ -238,8 +238,11 @@ def _pretrained(changes: Sequence[Change], old: Revision, new: Revision) -> Iter
     if one is not None and one == other:  # a perplexity may differ by its settings, such as the masking rate
         return
     models = [change for change in changes if not change.place.is_baseline]
-    # A pseudo-perplexity is of passages that may differ.
-    differ = any(change.place.figure == FIGURE and change.place.who != "pseudo" for change in models)
+    kinds = [{place.who for place in side.figures if place.figure == FIGURE and not place.is_baseline}
+             for side in (old, new)]  # fmt: skip
+    # Of a masked and a causal model no perplexity is in both. A pseudo-perplexity is of passages that may differ.
+    differ = all(kinds) and kinds[0].isdisjoint(kinds[1])
+    differ |= any(change.place.figure == FIGURE and change.place.who != "pseudo" for change in models)
     if differ and any(change.place.figure != FIGURE and change.is_compared for change in models):
         yield "the pretrained models differ, and there is one of each: no interval covers other seeds of pretraining"
 

@@ -492,6 +492,7 @@ def test_it_is_said_if_each_side_has_one_pretrained_model(repository: Repository
     repository.commit(_metrics(full=0.9))
     for metrics, perplexity, count in [
         (_metrics(full=0.8), {"valid": {"masked": 9.0, "unigram": 160.0}}, 1),
+        (_metrics(full=0.8), {"valid": {"causal": 9.0, "unigram": 160.0}}, 1),
         (_metrics(full=0.8), PERPLEXITY, 0),
         (_metrics(full=0.9), {"valid": {"masked": 9.0, "unigram": 160.0}}, 0),
     ]:
