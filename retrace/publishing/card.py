@@ -80,11 +80,17 @@ class Trained:
         self.name = cell.title if cell else PRETRAINED.name
         self.method = read_method(params, cell.method, cell.task) if cell else None
         self.base = self.method.base if self.method else PRETRAINED  # the folder that its training started from
-        self.is_random = bool(self.method and self.method.is_random)
-        self.is_own = self.base == PRETRAINED and not self.is_random  # pretrained here
+        self.is_own = self.base == PRETRAINED and not (self.method and self.method.is_random)  # pretrained here
         texts = _pretraining_texts(params) if self.is_own else []
         # The data that it was trained on here, its task's data last.
         self.data = [*(name for name in texts if not cell or name != cell.task), *([cell.task] if cell else [])]
+
+    @property
+    def is_random(self) -> bool:
+        """Whether fine-tuning started from random weights, those of its method or of its checkpoint's `random_seed`."""
+        if self.method is None:
+            return False
+        return self.method.is_random or (self.base != PRETRAINED and "random" in checkpoint_facts(self.base))
 
     @property
     def tokenizer_saw_more(self) -> bool:

@@ -520,6 +520,16 @@ def test_a_model_that_began_at_random_says_so(params) -> None:
     assert Trained(Cell("sst2", "scratch", 1), params).started == {}
 
 
+def test_a_model_that_began_with_a_checkpoint_of_random_weights_says_so(params) -> None:
+    """A control for what the checkpoint's own weights are worth, whose card would read like theirs."""
+    params["methods"]["full"] = {"checkpoint": "llama"}
+    facts: dict[str, Any] = {"from": f"org/a@{COMMIT}", "repository": "org/a"}
+    for found, is_random in ((facts, False), (facts | {"random": 0}, True)):
+        write_json(Path("data/checkpoints/llama/source.json"), found)
+        trained = Trained(FULL, params)
+        assert (trained.is_random, trained.started == {}, trained.data) == (is_random, is_random, ["sst2"])
+
+
 def test_only_what_was_read_is_what_it_was_trained_on(params) -> None:
     scratch, full = Cell("sst2", "scratch", 1), FULL
     params["tokenizer"]["train_on"] = ["sst2"]
