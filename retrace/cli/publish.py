@@ -13,7 +13,7 @@ from retrace.cli.predict import Of, chosen_cell
 from retrace.core.errors import InputError, printable
 from retrace.core.files import SUMS, atomic_folder, file_digest, write_json, write_text
 from retrace.core.guard import guarded, lock
-from retrace.core.paths import PRETRAINED
+from retrace.core.paths import FACTS, PRETRAINED
 from retrace.core.records import git, uncommitted
 from retrace.core.settings import read_params
 from retrace.core.weights import FILE as BASE_WEIGHTS
@@ -32,7 +32,7 @@ from retrace.tokens.tokenizer import TOKENIZER_FILES
 PREPARED = Path(".retrace/publish")
 # What an earlier publication may have left in the repository; other files there are not deleted.
 OURS = (
-    "config.json", "generation_config.json", BASE_WEIGHTS, "model-*-of-*.safetensors", INDEX, *TOKENIZER_FILES,
+    "config.json", "generation_config.json", FACTS, BASE_WEIGHTS, "model-*-of-*.safetensors", INDEX, *TOKENIZER_FILES,
     "adapter_config.json", "adapter_model.safetensors", DESCRIPTION, TRAINED, MATCH, SHARES, f"{BASE}/*", SUMS,
     ".eval_results/*",
 )  # fmt: skip

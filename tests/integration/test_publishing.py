@@ -144,7 +144,7 @@ def test_the_same_thing_twice_makes_no_commit(own: Project, hub: LocalHub) -> No
     assert first.out.splitlines()[-1] == f"published as org/x@{made[0]}"
     assert again.out.splitlines()[-1] == f"nothing new: org/x@{made[0]} has all of this already"
     assert private.err == "error: org/x: the repository exists and is public; make it private at the hub first\n"
-    earlier = ("adapter_model.safetensors", "model-00001-of-00002.safetensors", "tokenizer.model")
+    earlier = ("adapter_model.safetensors", "model-00001-of-00002.safetensors", "source.json", "tokenizer.model")
     hub.add("model", "org/x", {**dict.fromkeys(earlier, b"of before"), "LICENSE": b"kept"})
     other, branch = _publish(own, hub, CELL, (*CELL, "--revision", "trial", "--private"))
     assert (other.code, branch.code) == (0, 2), other.err
