@@ -133,8 +133,10 @@ def p_text(p: float | None) -> str:
 def never_answers(figures: Figures, best: str) -> bool:
     """Whether the `best` score is that of never answering, for which SQuAD's script gives 0 as the threshold.
 
-    Thresholds here are differences of scores, where 0 has no special meaning.
+    Thresholds here are differences of scores, where 0 has no special meaning. False for those of other metrics.
     """
+    if not {best, "total"} <= figures.keys():
+        return False
     nothing = 100 * figures.get("NoAns_total", 0) / figures["total"]
     return figures[f"{best}_thresh"] == 0 and math.isclose(figures[best], nothing, rel_tol=1e-9)
 

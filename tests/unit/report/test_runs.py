@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from retrace.core.records import Origin, RunRecord, StageRecord
+from retrace.evaluation.records import Figures
 from retrace.report.blocks import NOTHING, Fold, Panels, Section, Table
-from retrace.report.names import duration
+from retrace.report.names import duration, with_real_thresholds
 from retrace.report.page import as_markdown
 from retrace.report.results import seconds_of, shares_of, thinned
 from retrace.report.runs import commit_text, origin_fold, settings_fold, time_fold
@@ -166,3 +167,9 @@ def test_provenance_names_every_version_and_digest() -> None:
     assert f"| pretrain | {'a' * 12} | 2026-11-23 | two cores | 3.11 | {NOTHING} |" in page
     assert "| one GPU | 3.11 | 2.13.0 |" in page
     assert "| m | 0123 |" in page
+
+
+def test_a_threshold_of_a_metric_of_ones_own_is_shown() -> None:
+    """Only those of SQuAD's script are left out, where never answering scores best."""
+    figures: Figures = {"best_accuracy": 0.9, "best_accuracy_thresh": 0.0, "odds_thresh": 0.0}
+    assert with_real_thresholds(figures, [figures]) == figures
