@@ -27,7 +27,7 @@ from retrace.models.heads import Head, read_config
 from retrace.models.language_model import LanguageModel
 from retrace.tasks.question_answering.extractive import ExtractiveTask, split_words
 from retrace.tasks.question_answering.settings import SHORTEST_PROMPT, AnswerSettings, check_generative
-from retrace.tasks.question_answering.windows import QuestionAnswering, Span, Window, window_questions
+from retrace.tasks.question_answering.windows import QuestionAnswering, Span, Window, ids_after_space, window_questions
 from retrace.tokens.tokenizer import SubwordTokenizer
 
 
@@ -84,7 +84,7 @@ class GenerativeTask(QuestionAnswering):
 
     def __init__(self, folder: Path, tokenizer: SubwordTokenizer, settings: AnswerSettings) -> None:
         super().__init__(folder, tokenizer, settings)
-        self._cues = [self._encoded(cue) for cue in (QUESTION, ANSWER)]
+        self._cues = [ids_after_space(tokenizer, cue) for cue in (QUESTION, ANSWER)]
         # A window has the special tokens of a pair of texts; a prompt has one, and the cues.
         added = tokenizer.num_special_tokens_to_add(True)
         self._room = settings.max_length - settings.max_answer_length - sum(map(len, self._cues)) + added - 1
@@ -115,7 +115,7 @@ class GenerativeTask(QuestionAnswering):
     def encoded(self, questions: Sequence[Question], training: bool = False) -> list[Prompt]:
         """A prompt for each of these questions, in their order, to generate an answer or to train on it."""
         stride = self._settings.doc_stride
-        windows = window_questions(self.name, self._tokenizer, questions, self._room, stride, " ")
+        windows = window_questions(self.name, self._tokenizer, questions, self._room, stride, after_space=True)
         by_question = groupby(windows, key=lambda window: window.question.id)
         return [self._prompt(chosen_window(list(group), training), not training) for _, group in by_question]
 
@@ -180,13 +180,10 @@ class GenerativeTask(QuestionAnswering):
     def _prompt(self, window: Window, generates: bool) -> Prompt:
         passage, question = window.ids[window.passage], window.ids[window.asked]
         ids = np.concatenate([[self._vocabulary.begin], passage, self._cues[0], question, self._cues[1]])
-        gold = self._encoded(window.question.answers[0].text) if window.question.answers else []
+        answers = window.question.answers
+        gold = ids_after_space(self._tokenizer, answers[0].text) if answers else []
         answer = [*gold[: self._settings.max_answer_length], self._vocabulary.end]
         return Prompt(window, ids.astype(np.int64), answer, generates)
-
-    def _encoded(self, text: str) -> list[int]:
-        """The ids of a text after a space."""
-        return self._tokenizer.encode(f" {text}", add_special_tokens=False).ids
 
     def _text(self, window: Window, ids: np.ndarray) -> tuple[str, int | None]:
         """The text of the tokens before the end, as spelt in the passage if they occur there, and its start there.

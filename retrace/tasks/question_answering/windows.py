@@ -126,13 +126,15 @@ class _Encoded:
 
 
 def window_questions(
-    task: str, tokenizer: SubwordTokenizer, questions: Sequence[Question], max_length: int, stride: int, lead: str = ""
-) -> Iterator[Window]:
+    task: str, tokenizer: SubwordTokenizer, questions: Sequence[Question], max_length: int, stride: int,
+    after_space: bool = False,
+) -> Iterator[Window]:  # fmt: skip
     """Cut each question's passage into windows of `max_length` tokens that start `stride` tokens apart.
 
-    `lead` is put before the question. Raises InputError if a window has no room for the passage.
+    `after_space`: the question has the ids of `ids_after_space`. Raises InputError if a window has no room for the
+    passage.
     """
-    for encoded in _encode(f"{task}.max_length", tokenizer, questions, max_length, lead):
+    for encoded in _encode(f"{task}.max_length", tokenizer, questions, max_length, after_space):
         step = min(stride, encoded.room)  # so that no token is skipped
         for first in range(0, max(1, len(encoded.ids) - encoded.room + step), step):
             yield encoded.window(first)
@@ -160,17 +162,30 @@ def shortest_window(form: PairFormat) -> int:
     return max(2 * (len(form.before) + len(form.between) + 1), 2 * len(form.after) + 1)
 
 
+def ids_after_space(tokenizer: SubwordTokenizer, text: str) -> list[int]:
+    """The ids of a text as they are after a word and a space.
+
+    Some tokenizers, such as those of the first Llamas, put a space before a whole text, even if it begins with one.
+    """
+    encoding = tokenizer.encode(f"a {text}", add_special_tokens=False)
+    return [number for number, (_, end) in zip(encoding.ids, encoding.offsets, strict=True) if end > 1]
+
+
+def _ids(tokenizer: SubwordTokenizer, text: str) -> list[int]:
+    return tokenizer.encode(text, add_special_tokens=False).ids
+
+
 def _encode(
-    key: str, tokenizer: SubwordTokenizer, questions: Sequence[Question], max_length: int, lead: str = ""
+    key: str, tokenizer: SubwordTokenizer, questions: Sequence[Question], max_length: int, after_space: bool = False
 ) -> Iterator[_Encoded]:
-    form = tokenizer.pair_format
+    form, ids = tokenizer.pair_format, ids_after_space if after_space else _ids
     check_room(key, max_length, shortest_window(form), "one token each of the question and the passage")
     most_asked = max_length // 2 - len(form.before) - len(form.between)  # a longer question may leave no room
     for context, on_it in groupby(questions, key=lambda question: question.context):
         encoding = tokenizer.encode(context, add_special_tokens=False)  # once for all its questions
         spans = _characters(encoding.offsets, context)
         for question in on_it:
-            asked = tokenizer.encode(lead + question.text, add_special_tokens=False).ids[:most_asked]
+            asked = ids(tokenizer, question.text)[:most_asked]
             room = max_length - tokenizer.num_special_tokens_to_add(True) - len(asked)
             yield _Encoded(question, encoding.ids, spans, asked, form, room, _answer_tokens(question, spans))
 

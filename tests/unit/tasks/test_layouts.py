@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, models, normalizers, processors
 from transformers import AutoTokenizer
 
 from retrace.datasets.squad import Answer, Question
@@ -11,7 +12,8 @@ from retrace.tasks.classification import Classification
 from retrace.tasks.question_answering.extractive import COMMON, NONE, RARE, ExtractiveTask, best_span
 from retrace.tasks.question_answering.generative import GenerativeTask
 from retrace.tasks.question_answering.windows import window_questions
-from retrace.tokens.tokenizer import load_tokenizer
+from retrace.tokens.settings import SpecialTokens
+from retrace.tokens.tokenizer import SubwordTokenizer, load_tokenizer
 from tests.hub.content.models import LLAMA, published_models, write_model
 from tests.tiny import tiny_answers, tiny_questions, tiny_sentences
 
@@ -73,3 +75,28 @@ def test_llamas_prompts_and_answers_are_running_text(tmp_path: Path) -> None:
     long = tiny_questions(tmp_path / "long", CONTEXT * 5, {ASKED: "Ada Lund"})
     (cut,) = GenerativeTask(long, tokenizer, reading.model_copy(update={"max_length": 60})).examples("dev")
     assert len(cut.ids) + reading.max_answer_length == 60  # no token of room is left
+
+
+def _spaced() -> SubwordTokenizer:
+    """A token for each character, and a mark for each space and before every text, as the first Llamas have it."""
+    space = "\u2581"
+    characters = sorted({*CONTEXT, *ASKED, *"Question: Answer:"} - {" "})
+    numbers = {token: number for number, token in enumerate(["<unk>", "<s>", "</s>", space, *characters])}
+    tokenizer = Tokenizer(models.BPE(numbers, [], unk_token="<unk>"))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend(space), normalizers.Replace(" ", space)])
+    tokenizer.add_special_tokens(["<unk>", "<s>", "</s>"])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A", pair="<s> $A <s>:1 $B:1", special_tokens=[("<s>", numbers["<s>"])]
+    )
+    return SubwordTokenizer(tokenizer, SpecialTokens("<s>", "</s>", "</s>", "<unk>", None))
+
+
+def test_a_space_that_the_tokenizer_puts_before_every_text_is_no_second_one_in_a_prompt(tmp_path: Path) -> None:
+    """With one more, no answer would be found in the passage."""
+    tokenizer, reading = _spaced(), tiny_answers(200, answers="generative", max_answer_length=12)
+    task = GenerativeTask(tiny_questions(tmp_path, CONTEXT, {ASKED: "Ada Lund"}), tokenizer, reading)
+    (example,) = task.examples("train")
+    whole = tokenizer.encode(f"{CONTEXT} Question: {ASKED} Answer:", add_special_tokens=False).ids
+    assert example.ids.tolist() == [tokenizer.token_to_id("<s>"), *whole]
+    (row,) = task.rows([example], [np.array([0, 0, 0, *example.answer], dtype=np.float32)])
+    assert (row["text"], row["start"]) == ("Ada Lund", CONTEXT.index("Ada Lund"))
