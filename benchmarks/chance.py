@@ -236,7 +236,7 @@ def _answered(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scor
         passage = " ".join(generator.choice(words, 30, replace=False)) + "."
         first = passage.split()[int(generator.integers(30))].rstrip(".")
         answers = () if generator.random() < 1 / 3 else (Answer(first, passage.index(first)),)
-        questions.append(Question(str(number), "T", passage, f"which one is it {number}", answers))
+        questions.append(Question(str(number), passage, f"which one is it {number}", answers))
     task = QuestionAnsweringTask([], questions)
 
     def predict(accuracy: float) -> pd.DataFrame:

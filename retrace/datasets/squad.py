@@ -28,7 +28,6 @@ class Question:
     """A question on a passage; it is unanswerable if it has no answers."""
 
     id: str
-    title: str
     context: str
     text: str
     answers: tuple[Answer, ...]
@@ -57,20 +56,17 @@ def _read(document: Any) -> list[Question]:
     questions: dict[str, Question] = {}
     for number, article in enumerate(_objects("", document, "data"), start=1):
         where = f"article {number}: "
-        title = article.get("title", "")
-        if not isinstance(title, str | None):
-            raise InputError(f"{where}title {title!r} is not allowed; expected text")
         for paragraph in _objects(where, article, "paragraphs"):
             context = _field(where, paragraph, "context", str)
             for qa in _objects(where, paragraph, "qas"):
-                question = _question(where, title or "", context, qa)
+                question = _question(where, context, qa)
                 if question.id in questions:
                     raise InputError(f"question {question.id}: the id occurs twice")
                 questions[question.id] = question
     return list(questions.values())
 
 
-def _question(where: str, title: str, context: str, qa: dict[str, Any]) -> Question:
+def _question(where: str, context: str, qa: dict[str, Any]) -> Question:
     identifier = _field(where, qa, "id", str)
     where = f"question {identifier}: "
     text = _field(where, qa, "question", str)
@@ -82,7 +78,7 @@ def _question(where: str, title: str, context: str, qa: dict[str, Any]) -> Quest
     items = [] if impossible else _objects(where, qa, "answers")
     if impossible is False and not items:
         raise InputError(f"{where}is_impossible is false, but there are no answers")
-    return Question(identifier, title, context, text.strip(), tuple(_answer(where, context, item) for item in items))
+    return Question(identifier, context, text.strip(), tuple(_answer(where, context, item) for item in items))
 
 
 def _answer(where: str, context: str, item: dict[str, Any]) -> Answer:

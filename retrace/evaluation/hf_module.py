@@ -72,7 +72,7 @@ def _answered(predictions: list[Any], references: list[Any], no_answer_threshold
     no_answer = {row["id"]: row["no_answer_probability"] for row in predictions}
     if wrong := [at for at in no_answer.values() if at is None or not math.isfinite(at)]:
         raise InputError(f"no_answer_probability: {wrong[0]} is not allowed; expected a finite number")
-    questions = [Question(name, "", "", "", right[name]) for name in spans]
+    questions = [Question(name, "", "", right[name]) for name in spans]
     return answered(questions, spans, no_answer, no_answer_threshold)
 
 

@@ -102,7 +102,7 @@ class Predictor:
                 for label, shares in zip(found.argmax(-1), found, strict=True)
             ]
         questions = [
-            Question(str(number), "", row["passage"], row["question"].strip(), ()) for number, row in enumerate(rows)
+            Question(str(number), row["passage"], row["question"].strip(), ()) for number, row in enumerate(rows)
         ]
         examples = self.task.encoded(questions)
         means = [np.mean(scores, axis=0) for scores in zip(*self._scores(examples), strict=True)]

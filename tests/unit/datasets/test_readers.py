@@ -65,7 +65,7 @@ def test_questions_come_before_the_sentence_of_their_answer() -> None:
     first, other = 'Ada met Bob. (Bob sang!) "Ever since," e.g. then, Eve wept. ', "Dan"
 
     def question(text: str, passage: str, *starts: int) -> Question:
-        return Question(text, "", passage, text, tuple(Answer(passage[at : at + 3], at) for at in starts))
+        return Question(text, passage, text, tuple(Answer(passage[at : at + 3], at) for at in starts))
 
     asked = [
         question("Who wept?", first, first.index("Eve"), 0),

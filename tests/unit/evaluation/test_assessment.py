@@ -70,7 +70,7 @@ def _answered(golds: list[str], answers: list[str], *metrics: str) -> MethodDeta
     """A model that gives these answers to questions on one passage; "" is no answer."""
     passage = "Ada Lund founded the mill"
     right = [(Answer(gold, passage.index(gold)),) if gold else () for gold in golds]
-    questions = [Question(str(number), "T", passage, "?", of) for number, of in enumerate(right)]
+    questions = [Question(str(number), passage, "?", of) for number, of in enumerate(right)]
     rows = _answers((str(number), answer, 0.0, 0.0) for number, answer in enumerate(answers))
     return _assess_one(QuestionAnsweringTask([], questions), rows, "squad_v2", *metrics).methods["full"]
 
@@ -222,7 +222,7 @@ def test_a_model_that_never_answers_scores_what_never_answering_does() -> None:
     """Also where the only right answer, "the", is empty after normalising: to abstain is wrong there."""
     passage = "Ada Lund founded the mill"
     golds = [(Answer("the", 17),)] * 10 + [(Answer("Ada", 0),)] * 20 + [()] * 10
-    questions = [Question(str(number), "T", passage, "?", right) for number, right in enumerate(golds)]
+    questions = [Question(str(number), passage, "?", right) for number, right in enumerate(golds)]
     rows = _answers((question.id, "mill", 0.0, 1.0) for question in questions)
     found = _assess_one(QuestionAnsweringTask([], questions), rows, "squad_v2")
     full, nothing = found.methods["full"], found.baselines["no_answer"]
@@ -276,7 +276,7 @@ def test_lengths_classes_and_confusions() -> None:
 
 
 def test_questions_by_span_and_null_score() -> None:
-    questions = [Question("a", "T", "Ada met Bob", "?", (Answer("Ada", 0),)), Question("b", "T", "Ada met", "?", ())]
+    questions = [Question("a", "Ada met Bob", "?", (Answer("Ada", 0),)), Question("b", "Ada met", "?", ())]
     task = QuestionAnsweringTask(questions[:1], questions)
     outcome = task.outcome(_answers([("a", "Ada", 2.0, 1.0), ("b", "met", 0.0, 1.0)]))
     assert outcome.answers == ("Ada", "")
@@ -332,7 +332,7 @@ def test_any_metric_of_classes_alone_is_a_headline(metric: str) -> None:
 
 @pytest.mark.parametrize("metric", ["squad_v2", "bleu", "rouge", "meteor"])
 def test_any_metric_of_answers_alone_is_a_headline(metric: str) -> None:
-    questions = [Question(str(n), "T", "Ada did.", "Who?", (Answer("Ada did", 0),)) for n in range(20)]
+    questions = [Question(str(n), "Ada did.", "Who?", (Answer("Ada did", 0),)) for n in range(20)]
     rows = _answers((question.id, "Ada did", 1.0, 0.0) for question in questions)
     found = _assess_one(QuestionAnsweringTask(questions[:2], questions), rows, metric)
     assert found.headlines[0] in found.methods["full"].intervals

@@ -75,7 +75,7 @@ OVERLAPS = [
 
 @pytest.mark.parametrize(("context", "asked", "answer"), OVERLAPS)
 def test_word_overlap_takes_names_and_numbers_of_the_nearest_sentence(context: str, asked: str, answer: str) -> None:
-    start, end = overlap_span(Question("q", "T", context, asked, ()))
+    start, end = overlap_span(Question("q", context, asked, ()))
     assert context[start:end] == answer
 
 
@@ -87,7 +87,7 @@ def test_words_are_those_of_scikit_learn() -> None:
 
 def test_words_have_all_of_their_marks() -> None:
     """In Hindi, whose vowel signs are not letters for Python's regular expressions."""
-    start, end = overlap_span(Question("q", "T", "मुंबई नगर और दिल्ली", "दिल्ली", ()))
+    start, end = overlap_span(Question("q", "मुंबई नगर और दिल्ली", "दिल्ली", ()))
     assert (start, end) == (len("मुंबई नगर और "), len("मुंबई नगर और दिल्ली"))
     train = [Example(f"यह {word} है", None, label) for word, label in (("अच्छी", 1), ("बुरी", 0)) for _ in range(5)]
     assert tfidf(train, [Example("बुरी फिल्म", None, 0), Example("अच्छी फिल्म", None, 1)]) == [0, 1]
@@ -99,5 +99,5 @@ def test_text_without_spaces_is_counted_by_its_signs() -> None:
     train = [Example(before + how + after, None, label) for before, after in around for how, label in kinds]
     assert tfidf(train * 5, [Example("那个故事真好", None, 1), Example("那个故事真坏", None, 0)]) == [1, 0]
     context = "小猫在树上睡觉. 小狗在河里游泳."
-    start, _ = overlap_span(Question("q", "T", context, "谁在河里", ()))
+    start, _ = overlap_span(Question("q", context, "谁在河里", ()))
     assert start > context.index(".")

@@ -86,9 +86,9 @@ def test_questions_on_a_passage_of_the_training_data_are_given_away() -> None:
 
     def questions(text: str, others: int) -> list[Question]:
         passages = ["Ada met  BOB.", *(f"Eve met {number}." for number in range(others))]
-        return [Question(passage, "T", passage, text, ()) for passage in passages]
+        return [Question(passage, passage, text, ()) for passage in passages]
 
-    train = [Question("train", "T", "Ada met Bob.", "Who?", ())]
+    train = [Question("train", "Ada met Bob.", "Who?", ())]
     dev, test = questions("Whom?", 9), questions("When?", 8)
     assert overlap_flags(QuestionAnsweringTask(train, dev)) == {}
     said = {"test_given_away": "1 of 9 examples of test are on a passage of train"}

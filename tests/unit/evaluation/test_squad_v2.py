@@ -63,7 +63,7 @@ def test_abstaining_always_has_the_threshold_0() -> None:
 def _made(number: int) -> Question:
     generator = random.Random(number)
     answers = tuple(Answer(" ".join(generator.choices(WORDS, k=3)), 0) for _ in range(number % 4))
-    return Question(str(number), "T", "", "?", answers)
+    return Question(str(number), "", "?", answers)
 
 
 Numbers = dict[str, float]  # by the question's id, or by name
@@ -140,7 +140,7 @@ def test_random_predictions(seed: int) -> None:
 
 def test_an_abstention_is_wrong_where_an_answer_has_no_words_left() -> None:
     """The only right answer, "A", is empty after normalising: an empty text is right, to abstain is not."""
-    questions = [Question("1", "T", "A b", "?", (Answer("A", 0),)), Question("2", "T", "A b", "?", ())]
+    questions = [Question("1", "A b", "?", (Answer("A", 0),)), Question("2", "A b", "?", ())]
     spans = {"1": "", "2": "b"}
     for first, expected in ((-1.0, 100.0), (1.0, 50.0)):
         outcome = answered(questions, spans, {"1": first, "2": 1.0})

@@ -106,7 +106,7 @@ def test_an_answer_has_its_f1_and_how_far_it_is_above_no_answer(run) -> None:
 
 def test_to_abstain_is_wrong_where_an_answer_has_no_words_left_as_in_the_scores() -> None:
     """The only right answer, "A", is empty after normalising: an empty text is right, to abstain is not."""
-    questions = [Question("1", "T", "A b", "?", (Answer("A", 0),)), Question("2", "T", "A b", "?", ())]
+    questions = [Question("1", "A b", "?", (Answer("A", 0),)), Question("2", "A b", "?", ())]
     rows = pd.DataFrame({"id": ["1", "2"], "text": "b", "start": 2, "score": 1.0, "null_score": 2.0})
     (task,) = read_tasks(Details.from_json({"squad": TASK}), {"finetune": GRID}, with_curves=False)
     found = _answered(task, questions, {"Full": [rows]}, {"never answers": [{"text": "", "start": -1}] * 2})

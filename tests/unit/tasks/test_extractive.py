@@ -26,7 +26,7 @@ ENDS = (TOKENIZER.token_to_id("[CLS]"), TOKENIZER.token_to_id("[SEP]"))
 
 
 def _question(answer: str, text: str = "who founded the guild?", context: str = CONTEXT) -> Question:
-    return Question("q", "T", context, text, (Answer(answer, context.index(answer)),) if answer else ())
+    return Question("q", context, text, (Answer(answer, context.index(answer)),) if answer else ())
 
 
 def _marked(window: Window) -> str:
@@ -94,7 +94,7 @@ def test_windows_without_room_are_refused(max_length: int) -> None:
 @example("0\u0941", "", 6, 1)  # a vowel sign, which the tokenizer drops
 def test_every_token_of_any_passage_is_in_a_window(passage: str, asked: str, max_length: int, stride: int) -> None:
     tokens = TOKENIZER.encode(passage, add_special_tokens=False)  # WordPiece's have no spaces
-    windows = list(window_questions("squad", TOKENIZER, [Question("q", "", passage, asked, ())], max_length, stride))
+    windows = list(window_questions("squad", TOKENIZER, [Question("q", passage, asked, ())], max_length, stride))
     seen, until = [], 0
     for window in windows:
         assert len(window.ids) <= max_length

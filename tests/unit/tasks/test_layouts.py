@@ -23,7 +23,7 @@ every_layout = pytest.mark.parametrize("name", list(published_models()))
 
 
 def _question(answer: str) -> Question:
-    return Question("q", "T", CONTEXT, ASKED, (Answer(answer, CONTEXT.index(answer)),))
+    return Question("q", CONTEXT, ASKED, (Answer(answer, CONTEXT.index(answer)),))
 
 
 @every_layout
