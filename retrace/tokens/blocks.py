@@ -23,8 +23,7 @@ def write_stream(
 ) -> tuple[dict[str, int], list[int]]:
     """Encode the documents of all texts into the array file `path`, as token ids of the smallest type that holds them.
 
-    Returns the numbers of documents, words, characters, bytes, tokens and unknown tokens; and where each text ends, in
-    tokens.
+    Returns the numbers of words and tokens, and where each text ends, in tokens.
     """
     counts, ends = Counter[str](), list[int]()
     kind = np.dtype(np.uint16 if tokenizer.size <= 1 << 16 else np.uint32)
@@ -35,10 +34,7 @@ def write_stream(
             while batch := list(islice(documents, BATCH)):
                 for text, ids in zip(batch, tokenizer.encode_documents(batch), strict=True):
                     file.write(np.asarray(ids, kind).tobytes())
-                    counts.update(
-                        documents=1, words=len(text.split()), characters=len(text), bytes=len(text.encode()),
-                        tokens=len(ids), unknown=ids.count(tokenizer.unknown),
-                    )  # fmt: skip
+                    counts.update(words=len(text.split()), tokens=len(ids))
             ends.append(counts["tokens"])
         file.seek(0)
         # The header has the same length whatever the count.
