@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -314,7 +314,7 @@ def _template(tokenizer: Tokenizer, special: SpecialTokens) -> processors.Templa
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The number of tokens, and the ids of the special ones."""
+    """The number of tokens, and the ids of the special ones, by the names in `SpecialTokens`."""
 
     size: int
     pad: int
@@ -326,11 +326,9 @@ class Vocabulary:
     @classmethod
     def of(cls, tokenizer: SubwordTokenizer) -> "Vocabulary":
         """The vocabulary of a tokenizer."""
-        special = tokenizer.special
-        known = [token for token in astuple(special) if token is not None]
-        ids: dict[str | None, int] = {token: token_id(tokenizer, token) for token in known}
-        begin, end = ids[special.begin], ids[special.end]
-        return cls(tokenizer.size, ids[special.pad], ids.get(special.unknown), begin, end, ids.get(special.mask))
+        named = asdict(tokenizer.special).items()
+        ids: dict[str, Any] = {role: token and token_id(tokenizer, token) for role, token in named}
+        return cls(tokenizer.size, **ids)
 
     @property
     def ids(self) -> dict[str, Any]:
