@@ -49,6 +49,5 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
         inject_adapter_in_model(LoraConfig(r=rank, lora_alpha=rank, target_modules=[token_embeddings(model)]), model)
     freeze_pretrained(model, head)
     for name in layer_matrices(model, "OUTPUTS"):
-        above, _, last = name.rpartition(".")
         matrix = cast("nn.Linear", model.get_submodule(name))
-        setattr(model.get_submodule(above), last, Adapted(matrix, settings.reduction))
+        model.set_submodule(name, Adapted(matrix, settings.reduction))
