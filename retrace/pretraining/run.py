@@ -16,7 +16,7 @@ from retrace.models.heads import make_config
 from retrace.models.language_model import LanguageModel, PairModel, continue_model, make_language_model
 from retrace.objectives.language_modelling import BlockModelling, Masking, masked_batches, mean_loss, sliding_batches
 from retrace.objectives.next_sentence import PairModelling, relation_accuracy
-from retrace.pretraining.settings import PretrainParams, PretrainSettings
+from retrace.pretraining.settings import PretrainParams
 from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, word_edges
 from retrace.training.loop import Epoch, Objective
@@ -44,7 +44,9 @@ def load(
     """The initial model and its objective; the first `running` tokens of the stream are running text."""
     recipe, vocabulary = params.pretrain, Vocabulary.of(tokenizer)
     model = to_device(_initial_model(params, checkpoint, vocabulary, device.attention), device)
-    sizes, masking = (recipe.block_size, recipe.batch_size), _masking(recipe, tokenizer)
+    sizes = (recipe.block_size, recipe.batch_size)
+    edges = word_edges(tokenizer) if recipe.whole_word_mask else ()
+    masking = Masking(recipe.mask_rate, recipe.mask_replacement, *map(torch.tensor, edges))
     if isinstance(model, PairModel):
         return model, PairModelling(stream, tokenizer, *sizes, masking, params.seed)
     masking = None if model.objective == "causal" else masking
@@ -103,8 +105,3 @@ def _initial_model(
     elif hasattr(config, "document_start"):  # of a checkpoint
         config.document_start = None
     return model
-
-
-def _masking(recipe: PretrainSettings, tokenizer: SubwordTokenizer) -> Masking:
-    words = word_edges(tokenizer) if recipe.whole_word_mask else ()
-    return Masking(recipe.mask_rate, recipe.mask_replacement, *map(torch.tensor, words))
