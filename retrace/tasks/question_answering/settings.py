@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
 from retrace.core.settings import PARAMS, Count, build, plugin_names, require
-from retrace.finetuning.settings import INPUT_LENGTHS, FineTuneParams, FineTuneSettings
+from retrace.finetuning.settings import FineTuneParams, FineTuneSettings
 from retrace.models.settings import FAMILIES, constants_of
 from retrace.results.grid import Grid
 
@@ -26,8 +26,9 @@ class AnswerSettings(FineTuneSettings):
         default=False, description="mark the words of the passage that occur in the question; extractive answers only"
     )
     doc_stride: Count = Field(default=128, description="tokens between the starts of the windows of a long passage")
-    train_length: Count | None = Field(
+    train_length: int | None = Field(
         default=None,
+        ge=SHORTEST_WINDOW,
         description="train on one window of this many tokens per question, mostly with its answer; null: on all "
         "windows of max_length; extractive answers only",
     )
@@ -38,13 +39,10 @@ class AnswerSettings(FineTuneSettings):
         for key, absent in (("question_match", False), ("train_length", None), ("rdrop", 0.0)):
             value = getattr(self, key)
             require(self.answers == "extractive" or value == absent, key, value, "it needs answers: extractive")
-        least, holds = SHORTEST_WINDOW, "one token each of the question and the passage"
         if self.answers == "generative":
             least = self.max_answer_length + SHORTEST_PROMPT
-            holds = f"max_answer_length and {SHORTEST_PROMPT} tokens to read"
-        for key in INPUT_LENGTHS:
-            length = getattr(self, key)
-            require(length is None or length >= least, key, length, f"expected at least {least}, to fit {holds}")
+            allowed = f"expected at least {least}, to fit max_answer_length and {SHORTEST_PROMPT} tokens to read"
+            require(self.max_length >= least, "max_length", self.max_length, allowed)
         return self
 
 
