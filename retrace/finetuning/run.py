@@ -212,7 +212,7 @@ def run_cell(
             check_length(f"params.yaml: {cell.task}.{key}", getattr(settings, key, None), config, base)
         task = read_task(folder, base, settings)
         started = method.start(task.head, base, cell.seed, device.attention, task.classes, settings.dropout)
-        if has_frozen(started) and device.bf16 and not device.sharded:  # sharded weights are gathered in bf16
+        if device.bf16 and not device.sharded:  # sharded weights are gathered in bf16
             round_frozen(started)
         model = to_device(task.wrap(started), device)
         checkpointer = Checkpointer(name, digest(), device)
