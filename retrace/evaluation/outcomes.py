@@ -127,6 +127,13 @@ def classified(rows: pd.DataFrame, labels: np.ndarray, classes: tuple[str, ...])
     return Classified(classes, labels, logits.argmax(axis=1), softmax(logits, axis=1))
 
 
+def answers_of(rows: pd.DataFrame, questions: Sequence[Question]) -> Answered:
+    """The outcome of a model's predictions, one row per question; it abstains where the null score is higher."""
+    by_id = rows.set_index("id")
+    no_answer = (by_id["null_score"] - by_id["score"]).dropna()  # empty for a model that never abstains
+    return answered(questions, by_id["text"].to_dict(), no_answer.to_dict() or None)
+
+
 def sum_to_one(probabilities: np.ndarray) -> np.ndarray:
     """Which rows of (N, C) sum to 1, as closely as numbers rounded to two digits can: (N,), bool."""
     allowed = min(HALF_A_DIGIT * probabilities.shape[1], MOST_ROUNDING) + FLOAT_ERROR
@@ -136,16 +143,6 @@ def sum_to_one(probabilities: np.ndarray) -> np.ndarray:
 def logits_of(rows: pd.DataFrame) -> np.ndarray:
     """The logits of a classifier's predictions, (N, C)."""
     return rows[[name for name in rows if str(name).startswith(LOGIT)]].to_numpy()
-
-
-def decided_answers(rows: pd.DataFrame) -> dict[str, str]:
-    """Question id → the span, or "" if the model abstains."""
-    return dict(zip(rows["id"], rows["text"].mask(abstains(rows), ""), strict=True))
-
-
-def abstains(rows: pd.DataFrame) -> np.ndarray:
-    """For each answer, whether no answer scores higher: (N,), bool; a model that never abstains has no null score."""
-    return (rows["null_score"] > rows["score"]).to_numpy()
 
 
 def load_metric(name: str, key: str) -> ModuleType:

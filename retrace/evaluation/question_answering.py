@@ -20,7 +20,7 @@ from retrace.datasets.splits import known_rows
 from retrace.datasets.squad import Question, read_questions
 from retrace.datasets.words import WORD
 from retrace.evaluation.metrics.squad_v2 import threshold_curve
-from retrace.evaluation.outcomes import Answered, Groups, ScoredTask, answered
+from retrace.evaluation.outcomes import Answered, Groups, ScoredTask, answered, answers_of
 from retrace.evaluation.records import AnswerBreakdown
 
 # An answer and the gold answers → the answer's figures. Cached, as answers recur over epochs, methods and seeds.
@@ -91,9 +91,7 @@ class QuestionAnsweringTask(ScoredTask):
 
     def outcome(self, rows: pd.DataFrame) -> Answered:
         """Predictions, one row per question → the answers; the model abstains where the null score is higher."""
-        by_id = rows.set_index("id")
-        no_answer = (by_id["null_score"] - by_id["score"]).dropna()
-        return answered(self._questions, by_id["text"].to_dict(), no_answer.to_dict() or None)
+        return answers_of(rows, self._questions)
 
     @cached_property
     def baselines(self) -> dict[str, Answered]:

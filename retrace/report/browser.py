@@ -9,7 +9,7 @@ has the answers that are not in the passage, by example. `sure` is null for base
 import base64
 import json
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Any
@@ -20,8 +20,8 @@ import pandas as pd
 from retrace.core.paths import on_test, questions_path, task_and_part
 from retrace.datasets.examples import Example, read_classes, read_examples
 from retrace.datasets.squad import Question, read_questions
-from retrace.evaluation.metrics.squad_v2 import compare
-from retrace.evaluation.outcomes import abstains, classified, decided_answers
+from retrace.evaluation.metrics.squad_v2 import decided
+from retrace.evaluation.outcomes import Answered, answers_of, classified
 from retrace.report.blocks import Browser, Fold, Section, Table
 from retrace.report.names import baseline_name, method_name
 from retrace.report.results import TaskResults
@@ -96,24 +96,16 @@ def _classified(
 
 def _answered(task: TaskResults, questions: Sequence[Question], kept: Kept, baselines: Given) -> Predictions:
     golds, opinions = [tuple(dict.fromkeys(answer.text for answer in question.answers)) for question in questions], {}
-
-    def f1(answers: Sequence[str], abstained: Collection[str]) -> list[float]:
-        """As in the scores, abstaining is wrong if there is an answer, even one without words once it is normalised."""
-        return [
-            float(not right) if question.id in abstained else compare(right, answer)[1]
-            for question, right, answer in zip(questions, golds, answers, strict=True)
-        ]
-
     for method, seeds in kept.items():
+        outcomes = [answers_of(rows, questions) for rows in seeds]
         rows = seeds[0].set_index("id").reindex([question.id for question in questions])
-        said = [[decided.get(question.id, "") for question in questions] for decided in map(decided_answers, seeds)]
-        abstained = [{*seed["id"][abstains(seed)]} for seed in seeds]
         starts, sure = rows["start"].fillna(-1).astype(int).tolist(), (rows["score"] - rows["null_score"]).tolist()
-        opinions[method] = Opinion(said[0], list(map(f1, said, abstained)), sure, starts)
+        scores = [decided(outcome)["f1"].tolist() for outcome in outcomes]
+        opinions[method] = Opinion(outcomes[0].answers, scores, sure, starts)
     for baseline, given in baselines.items():
-        answers = [answer["text"] for answer in given]
-        nothing = {question.id for question, answer in zip(questions, answers, strict=True) if not answer}
-        opinions[baseline] = Opinion(answers, [f1(answers, nothing)], starts=[answer["start"] for answer in given])
+        answers, starts = ([answer[key] for answer in given] for key in ("text", "start"))
+        outcome = Answered(tuple(golds), tuple(answers), abstained=np.array([not answer for answer in answers]))
+        opinions[baseline] = Opinion(answers, [decided(outcome)["f1"].tolist()], starts=starts)
     texts, passages = ([getattr(question, key) for question in questions] for key in ("text", "context"))
     spans = [[(answer.start, len(answer.text)) for answer in question.answers] for question in questions]
     return Predictions(task, texts, golds, opinions, passages=passages, spans=spans)

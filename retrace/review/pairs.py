@@ -14,8 +14,7 @@ import numpy as np
 from retrace.core.errors import InputError
 from retrace.core.paths import TEXT, TOKENIZER, TOKENS, examples_path, questions_path, task_and_part
 from retrace.datasets.squad import read_questions
-from retrace.evaluation.outcomes import Answered, Classified, Scoring, classified, logits_of
-from retrace.evaluation.question_answering import QuestionAnsweringTask
+from retrace.evaluation.outcomes import Answered, Classified, Scoring, answers_of, classified, logits_of
 from retrace.evaluation.settings import EvaluateParams
 from retrace.perplexity.measures import DOCUMENTS, Measured, are_same_documents, read_documents, resampled
 from retrace.perplexity.settings import PerplexitySettings
@@ -165,7 +164,7 @@ def _outcome(cell: Cell, part: str, kind: Kind, revision: Revision, examples: Pa
             return None
         (copy / "questions.json").write_bytes(content)
         with suppress(InputError):
-            return QuestionAnsweringTask([], read_questions(copy / "questions.json")).outcome(rows)
+            return answers_of(rows, read_questions(copy / "questions.json"))
         return None
 
 

@@ -42,7 +42,7 @@ def score(outcome: Answered) -> dict[str, float]:
     HasAns_ and NoAns_ figures are present where there are questions of that kind, best_ ones where
     `no_answer` is given; their thresholds are on its scale. Without questions there is no figure.
     """
-    values = _decided(outcome)
+    values = decided(outcome)
     figures: dict[str, float] = {}
     for prefix, among in _kinds(outcome).items():
         figures |= {prefix + name: 100.0 * float(column[among].mean()) for name, column in values.items()}
@@ -56,7 +56,7 @@ def score(outcome: Answered) -> dict[str, float]:
 
 def resampled(outcome: Answered) -> Resampled:
     """The percentages for weights of questions; the best threshold is found anew in each resample."""
-    values = {name: 100.0 * column for name, column in _decided(outcome).items()}
+    values = {name: 100.0 * column for name, column in decided(outcome).items()}
     means = {prefix: mean_of(values, among) for prefix, among in _kinds(outcome).items()}
     best = {}
     if outcome.no_answer is not None:
@@ -75,7 +75,7 @@ def resampled(outcome: Answered) -> Resampled:
 
 def shares(outcome: Answered) -> dict[str, Share]:
     """Exact match, of all questions and of each kind, and F1 if it is 0 or 1 for every answer."""
-    values = _decided(outcome)
+    values = decided(outcome)
     return {
         prefix + name: share
         for prefix, among in _kinds(outcome).items()
@@ -175,7 +175,7 @@ def _compared(golds: Sequence[tuple[str, ...]], answers: Sequence[str]) -> dict[
     return {"exact_match": exact, "f1": f1}
 
 
-def _decided(outcome: Answered) -> dict[str, np.ndarray]:
+def decided(outcome: Answered) -> dict[str, np.ndarray]:
     """Exact match and F1, (N,), with abstentions: as in the script, these are wrong for every answerable question."""
     values = _compared(outcome.golds, outcome.answers)
     if outcome.abstained is None:

@@ -6,13 +6,15 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from retrace.datasets.examples import Example
 from retrace.datasets.squad import Question
 from retrace.evaluation.classification import ClassificationTask, has_words, majority, tfidf
-from retrace.evaluation.outcomes import Groups, decided_answers, length_groups
+from retrace.evaluation.outcomes import Groups, answers_of, length_groups
 from retrace.evaluation.question_answering import overlap_span, question_words
 
 
-def test_decisions() -> None:
-    rows = {"id": ["a", "b", "c"], "text": "x", "score": 1.0, "null_score": [1.1, 0.9, None]}
-    assert decided_answers(pd.DataFrame(rows)) == {"a": "", "b": "x", "c": "x"}
+def test_a_model_abstains_where_no_answer_scores_higher_and_never_without_such_a_score() -> None:
+    questions = [Question(name, "T", "", "?", ()) for name in "ab"]
+    rows = pd.DataFrame({"id": ["b", "a"], "text": "x", "score": 1.0, "null_score": [0.9, 1.1]})
+    assert answers_of(rows, questions).answers == ("", "x")
+    assert answers_of(rows.assign(null_score=np.nan), questions).answers == ("x", "x")
 
 
 def _places(groups: Groups) -> dict[str, list[int]]:

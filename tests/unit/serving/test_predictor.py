@@ -15,7 +15,7 @@ from retrace.cli.predict import _rows
 from retrace.core.errors import InputError
 from retrace.core.paths import PRETRAINED
 from retrace.datasets.squad import read_questions
-from retrace.evaluation.outcomes import decided_answers, logits_of
+from retrace.evaluation.outcomes import answers_of, logits_of
 from retrace.methods import adapter
 from retrace.models.heads import Head
 from retrace.results.predictions import kept_epoch, read_epochs
@@ -43,13 +43,13 @@ def test_generated_answers_are_those_of_the_stage(here: Path, monkeypatch: pytes
     monkeypatch.setattr(sys, "argv", ["finetune_squad", "--method", "full", "--seed", "1"])
     finetune_squad.main()
     rows = kept_epoch(read_epochs(Path("predictions/squad/full/1"), "question_answering")).rows
-    decided = decided_answers(rows)
-    assert sorted(map(bool, decided.values())) == [False, True, True, True], "it has learned when there is no answer"
     questions = read_questions(Path("data/question_answering/squad/dev.json"))
+    decided = answers_of(rows, questions).answers
+    assert sorted(map(bool, decided)) == [False, True, True, True], "it has learned when there is no answer"
     given = [{"passage": question.context, "question": question.text} for question in questions]
     predictor = Predictor("squad", "full", [1], project.params())
     found = predictor.answers(given)
-    assert [row["answer"] for row in found] == [decided[question.id] or None for question in questions]
+    assert [row["answer"] for row in found] == [answer or None for answer in decided]
     for column, key in (("score", "score"), ("null_score", "no_answer_score")):
         assert [row[key] for row in found] == pytest.approx(list(rows[column]), abs=1e-5)
     for row in found:

@@ -2,7 +2,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from torch import Tensor
@@ -10,7 +9,6 @@ from torch.nn import functional
 
 from retrace.core.errors import InputError
 from retrace.core.settings import build
-from retrace.evaluation.outcomes import decided_answers
 from retrace.finetuning.run import TaskObjective, fine_tune
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import predict
@@ -137,7 +135,7 @@ def test_a_tiny_model_learns_questions_by_heart(tmp_path: Path) -> None:
     tuned = fine_tune(task, _model(task), settings, 1, tiny_device(), "t")
     assert tuned.losses[-1]["training_loss"] < 0.1 < tuned.losses[1]["training_loss"]
     last = [row for row in tuned.rows if row["epoch"] == 80]
-    assert decided_answers(pd.DataFrame(last)) == BY_HEART
+    assert {row["id"]: "" if row["null_score"] > row["score"] else row["text"] for row in last} == BY_HEART
     assert all(row["score"] > np.log(0.5) for row in last)
     assert [row["id"] for row in last if row["null_score"] > np.log(0.5)] == ["was it full?"]
 
