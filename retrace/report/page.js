@@ -16,7 +16,7 @@
   let chosen = null;
   const isDark = () => chosen ? chosen === "dark" : wanted.matches;
   const apply = () => {
-    if (chosen) dark.media.mediaText = chosen === "dark" ? "all" : "not all";
+    if (chosen) dark.media.mediaText = chosen === "dark" ? "screen" : "not all";
     button.textContent = isDark() ? "Light" : "Dark";
   };
   try { chosen = localStorage.getItem("retrace-theme"); } catch { /* a file may have no storage */ }
