@@ -50,9 +50,10 @@ def test_a_browser_runs_the_pages_own_style_and_script_and_nothing_else() -> Non
 
 
 def test_every_section_has_an_anchor_of_its_own() -> None:
-    """A study's tables and its run both have a section Pretraining, and a task may be called main."""
-    page = as_html("T", [Section(title, []) for title in ("Pretraining", "main", "Pretraining", "Pretraining")])
-    anchors = ["pretraining", "main-2", "pretraining-2", "pretraining-2-2"]
+    """A study's tables and its run both have a section Pretraining; a task may be called like a part of the page."""
+    titles = ("Pretraining", "main", "b-page", "predictions-data", "Pretraining", "Pretraining")
+    page = as_html("T", [Section(title, []) for title in titles])
+    anchors = ["pretraining", "main-2", "b-page-2", "predictions-data-2", "pretraining-2", "pretraining-2-2"]
     assert re.findall(r'<a href="#([\w-]+)">', page) == anchors
     assert re.findall(r' id="([\w-]+)"', page) == ["main", "verdict", *anchors]
 

@@ -244,10 +244,6 @@ def test_tables_are_sorted_and_downloaded(project: Path, show: Any) -> None:
     reviews = "Reviews: accuracy, %"
     assert list(table.columns[:4]) == ["method", "Weights trained, %", f"{reviews}, mean", f"{reviews}, 95% interval"]
     assert table["method"].tolist() == page.evaluate(names)
-    page.evaluate(f"{first_row.format(0)} = '=1+1'")
-    with page.expect_download() as download:
-        page.locator("#results .download").click()
-    assert pd.read_csv(download.value.path())["method"].tolist()[0] == "'=1+1", "no formula for a spreadsheet"
 
 
 def test_a_text_that_a_spreadsheet_would_run_is_downloaded_as_text(show: Any, tmp_path: Path) -> None:
@@ -370,19 +366,6 @@ def test_a_long_name_stays_above_its_own_plot_and_the_plots_of_a_row_level(tmp_p
     values = page.locator("figcaption b").evaluate_all(box)
     assert all(name[0] <= value[0] - 30 for name, value in zip(captions, values, strict=True)), "98.5 is 30 px wide"
     assert len({bottom for _, bottom in page.locator(".plot").evaluate_all(box)}) == 1
-
-
-def test_a_task_may_be_called_like_a_part_of_the_page(tmp_path: Path, show: Any) -> None:
-    """`b-page` is where the browser of predictions writes the number of its page, and `tip` was the tooltip."""
-    titles = ("tip", "b-page", "predictions-data")
-    task = {"title": "T", "noun": "texts", "number": None, "methods": [], "classes": ["good"], "text": ["A text."],
-            "passages": [], "passage": [], "gold": [0]}  # fmt: skip
-    sections = [*(Section(title, ["Scores."]) for title in titles), Section("S", [Browser(pack([task]), [])])]
-    write_text(tmp_path / "own.html", as_html("T", sections))
-    page = show(tmp_path / "own.html")
-    page.wait_for_selector(".item")
-    shown = "shown => shown.slice(1, 4).map(of => [getComputedStyle(of).position, of.innerText.split('\\n')[0]])"
-    assert page.locator("main > section").evaluate_all(shown) == [["static", title] for title in titles]
 
 
 def _browser_of(tmp_path: Path, names: Sequence[str], seeds: int = 2) -> Path:
