@@ -80,6 +80,7 @@ def test_scores_have_intervals_comparisons_and_what_is_behind_them() -> None:
     ):
         assert line in page
     assert "Warning" not in page
+    assert "test set" not in page
     assert "51.0 ± 3.0 (49.0 – 53.0)" in _scores_page(std={"validation_loss": 0.1, "accuracy": 0.03})
 
 
@@ -192,8 +193,10 @@ def test_a_training_loss_that_includes_the_divergence_says_so(
     Path("predictions/sst2/full/1").mkdir(parents=True)
     Path("predictions/sst2/full/1/updates.json").write_text("[[10, 0.6]]", encoding="utf-8")
     grid = {"tasks": ["sst2"], "methods": ["full"], "questions": [], "squad_methods": [], "seeds": [1]}
-    details, params = Details(tasks={"sst2": DETAILS}), {"finetune": grid, "sst2": {"rdrop": rdrop}}
-    page = as_markdown("T", [task_section(task, ["sst2"]) for task in read_tasks(details, params)])
+    details = Details(tasks={"sst2": DETAILS, "sst2-test": DETAILS})
+    tasks = read_tasks(details, {"finetune": grid, "sst2": {"rdrop": rdrop}})
+    assert [task.curve is None for task in tasks] == [False, True], "a test set has no learning curve"
+    page = as_markdown("T", [task_section(task, ["sst2"]) for task in tasks])
     assert f"In nats. Thin: {called}, by update; thick: validation, by epoch." in page
     assert f"| {called}, nats | validation loss, nats | accuracy, % |" in page
 

@@ -8,16 +8,10 @@ import pytest
 from retrace.core.errors import InputError
 from retrace.core.files import read_json, write_json
 from retrace.core.paths import examples_path, has_test, questions_path
-from retrace.core.settings import read_params
 from retrace.datasets.examples import Example, TaskData, read_examples, write_task
-from retrace.evaluation.records import Details
 from retrace.finetuning.run import fine_tune, write_tuned
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model
-from retrace.report.blocks import Section
-from retrace.report.browser import predictions_section
-from retrace.report.results import TaskResults, judged, read_tasks
-from retrace.report.tasks import task_section
 from retrace.results.predictions import LOSSES, PREDICTIONS, kept_epoch, read_drawn, read_epochs
 from retrace.tasks.classification import Classification
 from stages import evaluate
@@ -67,12 +61,6 @@ def run(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return read_json(evaluate.METRICS), read_json(evaluate.DETAILS)
 
 
-def sections_of() -> tuple[list[Section], list[TaskResults]]:
-    """Those of the page, and the tasks that they are of."""
-    tasks = read_tasks(Details.read(evaluate.DETAILS), read_params())
-    return [task_section(task, [each.name for each in tasks]) for task in tasks], tasks
-
-
 def test_both_splits_are_scored_and_the_test_split_does_not_choose_the_epoch(source: Path) -> None:
     metrics, details = run(source)
     before, after = read_epochs(PREDICTED, "classification", "test")
@@ -92,16 +80,6 @@ def test_both_splits_are_scored_and_the_test_split_does_not_choose_the_epoch(sou
         assert old.rows.assign(label=1 - old.rows["label"]).equals(new.rows)
     assert again["moods"] == metrics["moods"]
     assert again["moods-test"]["full"]["accuracy"] == 1 - metrics["moods-test"]["full"]["accuracy"]
-    sections, tasks = sections_of()
-    assert [section.title for section in sections] == ["moods", "moods, test set"]
-    assert "The epoch with the lowest validation loss was kept" in str(sections[0].blocks[1])
-    assert "played no part in choosing the epoch" in str(sections[1].blocks[1])
-    assert [task.name for task in judged(tasks)] == ["moods-test"]
-    printed: Any = predictions_section(read_params(), tasks, first=2).blocks[-1]
-    assert printed.title == "moods, test set"
-    (table,) = printed.blocks
-    assert list(table.header) == ["№", "text", "right", "Full", "majority class", "TF-IDF"]
-    assert [row[1] for row in table.rows] == [TEST[0].text, TEST[1].text]
 
 
 def test_the_test_split_is_predicted_with_the_weights_that_were_kept(source: Path) -> None:
@@ -142,7 +120,6 @@ def test_a_task_without_a_test_split_does_not_mention_one(source: Path) -> None:
     assert list(run(source)[0]) == ["moods"]
     written = {path.name for path in PREDICTED.iterdir()}
     assert written == {"predictions.parquet", "losses.json", "updates.json", "drawn.json", ".SHA256SUMS"}
-    assert "test" not in str(sections_of()[0][0].blocks[:2])
 
 
 def test_tasks_of_both_kinds_have_test_splits(source: Path, tmp_path: Path) -> None:
