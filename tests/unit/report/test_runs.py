@@ -87,12 +87,6 @@ def test_a_commit_is_short_and_says_whether_it_is_all() -> None:
     assert commit_text(HERE.model_copy(update={"commit": None})) == NOTHING
 
 
-@pytest.mark.parametrize(("layers", "said"), [(1, "bert, 1 layer of 32"), (2, "bert, 2 layers of 32")])
-def test_one_layer_is_not_layers(layers: int, said: str) -> None:
-    params = {"family": "bert", "model": {"layers": layers, "hidden_size": 32}, "finetune": {"seeds": [1]}}
-    assert run_facts(params, {"pretrain": RUN}, 1000)["Model"] == said
-
-
 def test_facts_of_a_run() -> None:
     facts = run_facts(PARAMS, RUNS, 1_036_000)
     assert facts["Model"] == "bert, 4 layers of 128"
@@ -108,6 +102,8 @@ def test_facts_of_a_run() -> None:
     assert (mixed["Machine"], mixed["Precision"]) == ("two cores and one GPU", "fp32 and bf16, 2 processes")
     given = {**PARAMS, "model": {**PARAMS["model"], "checkpoint": "org/x@0"}}
     assert "Model" not in run_facts(given, RUNS, 8), "the sizes in params.yaml are not in force"
+    one = {**PARAMS, "model": {**PARAMS["model"], "layers": 1}}
+    assert run_facts(one, RUNS, 8)["Model"] == "bert, 1 layer of 128"
 
 
 @pytest.mark.parametrize(
