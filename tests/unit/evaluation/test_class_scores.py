@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, matthews_corrcoef, precision_recall_fscore_support, roc_auc_score
 
-from retrace.evaluation.classification import by_class_of
 from retrace.evaluation.metrics import accuracy, calibration, f1, matthews, precision, recall, roc_auc
 from retrace.evaluation.outcomes import Classified, Scoring, figures, sum_to_one
-from retrace.statistics import intervals as ci
 from retrace.statistics.comparisons import compare, difference
 from retrace.statistics.intervals import intervals, wilson_interval
 
@@ -181,16 +179,6 @@ def test_figures_of_a_rare_class_are_uncertain() -> None:
     assert found["matthews"]["low"] == pytest.approx(2 * low - 1)
 
 
-def test_few_predictions_make_a_precision_uncertain() -> None:
-    """Class b, 100 of 400 texts, is predicted five times, always correctly: a precision of 1 from five texts."""
-    labels = np.repeat([0, 1], [300, 100])
-    few = Classified(("a", "b"), labels, np.where(np.arange(400) < 395, 0, 1))
-    (scored,) = Scoring(("precision",)).scored({"": few}, 2000, 1).values()
-    found, half = intervals([scored]), (1 - wilson_interval(1.0, 5)["low"]) / 2
-    value = (1 + 300 / 395) / 2
-    assert found["precision_macro"]["low"] == pytest.approx(value - half, abs=0.01)
-
-
 def test_models_that_decide_the_same_have_a_difference_that_could_be_shown() -> None:
     scoring = Scoring(("accuracy", "matthews"))
     one, other = scoring.scored({"a": HAND, "b": HAND}, 50, 1).values()
@@ -205,7 +193,7 @@ def test_models_that_decide_the_same_have_a_difference_that_could_be_shown() -> 
 def test_precision_of_a_class_that_is_never_predicted_counts_the_texts_of_the_class() -> None:
     """Nothing was predicted as b: its precision of 0 is as uncertain as a figure of its 20 texts, not of none."""
     labels = np.repeat([0, 1], [80, 20])
-    found = by_class_of("precision", Classified(("a", "b"), labels, np.zeros(100, int)))["precision_macro"]
+    found = precision.by_class(Classified(("a", "b"), labels, np.zeros(100, int)))["precision_macro"]
     assert (found.values.tolist(), found.examples.tolist(), found.classes) == ([0.8, 0.0], [100, 20], 2)
 
 
@@ -228,5 +216,5 @@ def test_a_rare_class_makes_the_mean_of_areas_uncertain() -> None:
     labels = np.repeat([0, 1, 2], [50, 46, 4])
     right = Classified(("a", "b", "c"), labels, labels, np.eye(3)[labels])
     (scored,) = Scoring(("roc_auc",)).scored({"": right}, 300, 1).values()
-    lows = [(1 - ci.wilson_interval(1.0, count)["low"]) / 3 for count in (50, 46, 4)]
-    assert ci.intervals([scored])["roc_auc"]["low"] == pytest.approx(1 - np.linalg.norm(lows))
+    lows = [(1 - wilson_interval(1.0, count)["low"]) / 3 for count in (50, 46, 4)]
+    assert intervals([scored])["roc_auc"]["low"] == pytest.approx(1 - np.linalg.norm(lows))
