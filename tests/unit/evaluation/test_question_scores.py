@@ -131,12 +131,6 @@ def test_a_right_answer_without_words_has_the_same_figures_resampled(score: Modu
     assert {name: values.tolist() for name, values in drawn.items()} == {name: [plain[name]] for name in drawn}
 
 
-def test_rouge_by_hand() -> None:
-    # Two of three words of "Ada built mills" are right, and both of "Ada mills": 2·(2/3)·1 / (2/3 + 1).
-    found = figures(rouge, Answered((("x", "Ada mills"), ()), ("Ada built mills", "Ada")))
-    assert found == pytest.approx({"rouge1": 0.8, "rouge2": 0.0, "rougeL": 0.8, "rougeLsum": 0.8})
-
-
 def test_meteor_by_hand_says_by_its_name_that_it_has_no_wordnet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nltk.data, "path", [])
     monkeypatch.setattr(meteor, "wordnet", LazyCorpusLoader("wordnet", WordNetCorpusReader, None))

@@ -54,12 +54,6 @@ def test_the_best_threshold_by_hand() -> None:
     assert resampled(outcome)(weights)["best_f1"] == pytest.approx([100 * (1 + 2 + 0.5) / 4])
 
 
-def test_abstaining_always_has_the_threshold_0() -> None:
-    outcome = Answered((("Ada",), ()), ("", ""), ("hall", "hall"), np.array([-2.0, -1.0]))
-    assert score(outcome).items() >= {"best_exact_match": 50.0, "best_exact_match_thresh": 0.0}.items()
-    assert resampled(outcome)(np.ones((2, 2)))["best_exact_match"].tolist() == [50.0, 50.0]
-
-
 def _made(number: int) -> Question:
     generator = random.Random(number)
     answers = tuple(Answer(" ".join(generator.choices(WORDS, k=3)), 0) for _ in range(number % 4))
