@@ -7,7 +7,6 @@ import pytest
 
 from retrace.core.errors import InputError
 from retrace.core.settings import build_file
-from retrace.estimates import memory
 from retrace.estimates.architectures import find_model
 from retrace.report.blocks import Fold, Section, Table
 from retrace.report.page import as_html
@@ -78,22 +77,6 @@ def test_equations_stand_beside_what_they_give() -> None:
     assert "<td>a &lt; b</td>" in as_html("T", [section])
 
 
-def _equations(study: str) -> list[dict[str, Any]]:
-    (found,) = [of for of in build_file(PublishedStudy, ROOT / "studies" / study / "published.yaml").sections
-                if of["kind"] == "equations"]  # fmt: skip
-    return found["equations"]
-
-
-def test_the_equations_of_roberta_small_give_what_is_said() -> None:
-    n, d, tokens, length = 4, 512, 32_000, 256
-    said = [
-        4 * n * d**2, 2 * n * (d**2 + d), n * (3 * d**2 + d**2 + 2 * (d**2 + d)),
-        n * (3 * 2 * d**2 + d**2 + d + 2 * 2 * d**2 + 4 * d**2) + tokens * (d + length + 2) + 2 * d,
-        24 * d**2 + d * (tokens + length + 2) + 42 * d,
-    ]  # fmt: skip
-    assert all(f"{count:,}" in row["gives"] for count, row in zip(said, _equations("roberta-small"), strict=True))
-
-
 def test_a_formula_comes_to_the_model_by_its_differences() -> None:
     section = _section(kind="formula", model="roberta-small")
     (table,) = _tables(section)
@@ -112,37 +95,6 @@ def test_published_counts_come_to_the_model_by_their_differences() -> None:
     for table in tables:
         counts = [int(str(count).replace(",", "")) for _, count in table.rows]
         assert sum(counts[:-1]) == counts[-1] == 109_482_240
-
-
-def test_the_memory_formulas_give_what_is_said() -> None:
-    tokens, size, inner, layers, heads, width = 50_000, 1920, 7680, 64, 32, 120
-    count = tokens * size + layers * (4 * size**2 + 2 * size * inner + 4 * size)
-    added = 4 * layers * size * width + 4 * layers * size
-    equations = _equations("plm-peft")
-    gives = [row["gives"] for row in equations]
-    assert f"; {count:,} by the formula" in gives[4]
-    assert gives[5] == f"{added:,} in the example"
-    kept = [(16, 9, 0), (4, 0, 0), (5, 0, 0), (4, 0, 8), (5, 0, 0), (34, 9, 8)]  # bytes for each blh, bal² and blh′
-    for text, (hidden, pairs, wide) in zip(gives[-7:-1], kept, strict=True):
-        per_pair = f" + {layers * pairs * heads / 10**6:.4f}·bl²" if pairs else ""
-        assert text.endswith(f"{layers * (hidden * size + wide * inner) / 10**6:.4f}·bl{per_pair}")
-    assert gives[-1].endswith(f": {2 * layers * (4 * size + 8 * width) / 10**6:.4f}·bl")
-    study = build_file(PublishedStudy, ROOT / "studies/plm-peft/published.yaml")
-    doubts = " ".join(doubt.finding for doubt in study.doubts)
-    assert f"{16 * count / 2**20:,.0f} and {(4 * count + 16 * added) / 2**20:,.0f} MiB" in doubts
-    full, adapter = memory.example_memory().values()
-    saved = [f"{100 * (1 - adapter.at(32, length) / full.at(32, length)):.1f}%" for length in (128, 512)]
-    assert f"it is {saved[0]} for texts of 128 tokens and {saved[1]} for texts of 512" in doubts
-    (table,) = _tables(_section(kind="equations", title="", symbols="", equations=equations))
-    assert [row[3] for row in table.rows if row[3] != "–"] == ["48,000", "12,952"]
-
-
-def test_what_the_choice_of_examples_adds_is_that_of_the_accuracy_beside_it() -> None:
-    study = build_file(PublishedStudy, ROOT / "studies/plm-peft/published.yaml")
-    findings = " ".join(doubt.finding for doubt in study.doubts)
-    ((points, accuracy),) = re.findall(r"139 examples adds (\S+) points of its own at an accuracy of (\S+)\.", findings)
-    share = float(accuracy) / 100
-    assert points == f"{100 * (share * (1 - share) / 139) ** 0.5:.1f}"
 
 
 def test_what_plm_peft_says_of_an_update_is_what_is_estimated() -> None:
