@@ -117,12 +117,6 @@ def test_columns_of_figures_are_aligned() -> None:
     assert not Table(("version",), [("2.10.0",), ("2.3.5",)]).is_numeric(0)
 
 
-def test_markdown_puts_the_group_before_the_names_of_columns() -> None:
-    table = Table(("method", "mean", "sd"), [("full", "1", "2")], groups=[("", 1), ("Reviews: accuracy, %", 2)])
-    shown = as_markdown("T", [Section("S", [table])])
-    assert "| method | Reviews: accuracy, %, mean | Reviews: accuracy, %, sd |" in shown
-
-
 def test_figures_have_fixed_digits() -> None:
     found = [figure_text(value, digits) for value, digits in ((1234.5, 2), (0.5, 4), (None, 2), (7, 0), (-1.25, 1))]
     assert found == ["1,234.50", "0.5000", "–", "7", "−1.2"]
