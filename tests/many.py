@@ -34,13 +34,13 @@ ORIGIN = Origin(commit="0" * 40, clean=True, date="2026-01-31", machine="two cor
 
 @dataclass
 class Maker:
-    """Writes the folder of a project."""
+    """Writes a project into an empty folder; `evaluate.main()` and `report.main()` run in it."""
 
     folder: Path
     reviews: int
     questions: int
-    methods: tuple[str, ...]
-    seeds: tuple[int, ...]
+    methods: tuple[str, ...] = METHODS
+    seeds: tuple[int, ...] = (1, 2, 3)
 
     def __post_init__(self) -> None:
         self._random, letters = np.random.default_rng(0), np.array(list("abcdefghilmnoprstuv"))
@@ -159,11 +159,3 @@ class Maker:
 def _span(words: list[str], first: int) -> dict[str, Any]:
     """Two words of a passage, as SQuAD writes an answer."""
     return {"text": " ".join(words[first : first + 2]), "answer_start": len(" ".join(words[:first])) + (first > 0)}
-
-
-def make_project(
-    folder: Path, reviews: int, questions: int, methods: tuple[str, ...] = METHODS,
-    seeds: tuple[int, ...] = (1, 2, 3),
-) -> None:  # fmt: skip
-    """Write a project into an empty folder; `evaluate.main()` and `report.main()` run in it."""
-    Maker(folder, reviews, questions, methods, seeds).make()

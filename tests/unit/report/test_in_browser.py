@@ -27,7 +27,7 @@ from retrace.report.svg import Axes, strip
 from retrace.results.predictions import PREDICTIONS, write_predictions
 from stages import evaluate, report
 from tests.conftest import serious_violations
-from tests.many import EPOCHS, METHODS, make_project
+from tests.many import EPOCHS, METHODS, Maker
 from tests.toy import ROOT
 
 SCREENS = [(width, theme) for width in (1440, 768, 390) for theme in ("light", "dark")]
@@ -46,7 +46,7 @@ HOSTILE = (
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five methods with three seeds on 800 reviews and 896 questions, evaluated, with its report."""
     folder = tmp_path_factory.mktemp("many")
-    make_project(folder, 800, 896)
+    Maker(folder, 800, 896).make()
     _reported(folder)
     return folder
 
@@ -189,7 +189,7 @@ def test_predictions_are_searched_filtered_and_ordered(project: Path, show: Any)
 
 
 def test_without_scores_of_no_answer_nobody_is_said_to_be_sure(tmp_path: Path, show: Any) -> None:
-    make_project(tmp_path, reviews=40, questions=40, methods=("full", "scratch"), seeds=(1,))
+    Maker(tmp_path, reviews=40, questions=40, methods=("full", "scratch"), seeds=(1,)).make()
     for path in (tmp_path / "predictions/squad").rglob(str(PREDICTIONS)):
         rows = pd.read_parquet(path).astype(object).assign(null_score=None)
         write_predictions(path, "question_answering", rows.to_dict("records"))  # pyright: ignore[reportArgumentType]
@@ -289,7 +289,7 @@ def test_the_theme_is_chosen_and_what_is_folded_opens_in_print(project: Path, sh
 
 
 def test_hostile_rows_are_text(tmp_path: Path, show: Any) -> None:
-    make_project(tmp_path, reviews=20, questions=20, methods=("full", "scratch"), seeds=(1,))  # all are printed
+    Maker(tmp_path, reviews=20, questions=20, methods=("full", "scratch"), seeds=(1,)).make()  # all are printed
     folder = tmp_path / "data/classification/sst2"
     reviews = read_task(folder)
     texts = itertools.chain(HOSTILE, (row.text for row in reviews.parts["dev"][len(HOSTILE) :]))
@@ -475,7 +475,7 @@ def test_dvc_plots_fetch_nothing(project: Path, tmp_path: Path, show: Any) -> No
 
 
 def test_as_many_questions_as_squad_has_are_all_there_at_once(tmp_path: Path, show: Any) -> None:
-    make_project(tmp_path, 872, 11_873, seeds=(1,))
+    Maker(tmp_path, 872, 11_873, seeds=(1,)).make()
     path = _reported(tmp_path)
     assert path.stat().st_size < 3_000_000
     page = show(path)
