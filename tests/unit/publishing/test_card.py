@@ -260,10 +260,9 @@ SST2 = UNJUDGED | {"methods": {"full": FLAGGED}, "flags": {"test_in": "2"}}
 
 
 @pytest.fixture
-def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def params(here: Path) -> dict[str, Any]:
     """The project's params in a folder with a few reports."""
-    monkeypatch.chdir(tmp_path)
-    copy_settings(tmp_path)
+    copy_settings(here)
     write_json(Path("data/classification/sst2/classes.json"), ["negative", "positive"])
     write_json(DETAILS, {"sst2": SST2})
     params = read_params()

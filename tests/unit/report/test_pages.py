@@ -183,8 +183,9 @@ def test_the_training_loss_is_that_of_its_own_method_by_epoch() -> None:
     assert drawn == [["50,25 100,50"], ["50,0 100,0"]], "in % of the box, whose loss is from 4 above to 0 below"
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(("rdrop", "called"), [(0.0, "training loss"), (5.0, "training loss with R-Drop’s divergence")])
-def test_a_training_loss_that_includes_the_divergence_says_so(here: Path, rdrop: float, called: str) -> None:
+def test_a_training_loss_that_includes_the_divergence_says_so(rdrop: float, called: str) -> None:
     Path("reports/curves/tasks").mkdir(parents=True)
     CURVE.to_csv("reports/curves/tasks/sst2.csv", index=False)
     Path("predictions/sst2/full/1").mkdir(parents=True)
@@ -437,7 +438,8 @@ def test_some_of_very_many_examples_are_kept_with_their_predictions(monkeypatch:
     }]  # fmt: skip
 
 
-def test_the_data_page_has_the_cards_of_running_text_and_listed_tasks(here: Path) -> None:
+@pytest.mark.usefixtures("here")
+def test_the_data_page_has_the_cards_of_running_text_and_listed_tasks() -> None:
     sst2 = {"parts": {"train": {"examples": 1200}}, "shared": {"dev in train": 0}, "findings": [], "origin": {}}
     parts = {"dev": {"examples": 1500, "classes": {"examples": 900, "world_news": 600}}}
     news = {"parts": parts, "findings": ["dev is odd"]}

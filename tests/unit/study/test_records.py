@@ -143,6 +143,7 @@ def test_an_entry_has_the_runs_own_figures(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -154,10 +155,7 @@ def test_an_entry_has_the_runs_own_figures(tmp_path: Path) -> None:
         ({"perplexity": None}, "3/reports/perplexity-details.json: valid.masked.perplexity_per_token: no figure"),
     ],
 )
-def test_a_run_that_is_no_evidence_is_refused_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], message: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_run_that_is_no_evidence_is_refused_in_one_line(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=f"^{re.escape(message)}"):
         read_entry("two-cores", "", _finish_three(Path(), **changes))
 
