@@ -106,14 +106,6 @@ def test_an_interval_of_a_ratio_of_lengths_stays_above_0() -> None:
     assert interval["low"] == 0 < 6 < interval["high"]
 
 
-def test_an_answer_of_one_right_word_has_a_bleu_of_nothing() -> None:
-    # Three precisions of four are the smallest number there is: the fourth root of its third power.
-    found = figures(bleu, Answered((("Ada",), ("Lund",)), ("Ada", "built")))
-    assert found["bleu_sentence"] == pytest.approx(100 * 2.2250738585072014e-308**0.75 / 2, rel=1e-9, abs=0)
-    longer = figures(bleu, Answered((("Ada built mills in 1601",), ()), ("Ada built mills in", "x")))
-    assert longer["bleu_sentence"] == pytest.approx(100 * math.exp(1 - 5 / 4))
-
-
 @given(outcome=outcomes())
 @settings(max_examples=200)
 def test_rouge_is_what_rouge_score_says(outcome: Answered) -> None:
