@@ -227,13 +227,6 @@ def test_as_many_digits_are_shown_as_were_printed() -> None:
     assert (within.published, within.published_end) == (0.8, 0.7)
 
 
-def test_a_recall_of_1_0_is_no_rounded_0_97() -> None:
-    reports = replace(REPORTS, curves={"sst2": CURVE.assign(accuracy=0.97)})
-    (table,) = compare_tables(_study("fraction", "1.0", "epoch.sst2.two.1.accuracy"), reports).values()
-    cell = table.rows["r"]["c"]
-    assert (cell.shown, cell.verdict) == ("0.9700 ± 0.0000", "no interval")
-
-
 def test_times_are_on_the_page_alone(tmp_path: Path) -> None:
     tables = compare_tables(_study("seconds", "46", "run.pretrain.seconds"), REPORTS)
     assert tables["t"].rows["r"]["c"].reproduced == 46.3
