@@ -790,11 +790,6 @@ def test_figures_have_the_digits_of_their_scale() -> None:
     assert task.score("full").said == "0.6346 (95% interval 0.6146 to 0.6546)"
 
 
-def test_one_seed_is_said_to_be_one() -> None:
-    said = "With one seed, these differences are between trained models and say nothing about the methods."
-    assert [_said(_compared({"full": 0.9}, seeds=seeds))[-1] == said for seeds in (1, 2)] == [True, False]
-
-
 def test_the_perplexity_stands_beside_a_unigram_models() -> None:
     for own, beats, said in (
         (6.17, True, "6.2 per token; a unigram model’s is 163.4."),
