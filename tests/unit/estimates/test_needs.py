@@ -86,18 +86,16 @@ def test_disk_is_of_the_runs_that_are_left(machine) -> None:
 
 
 def test_a_checkpoint_that_is_pretrained_on_is_fetched_first(machine) -> None:
-    machine.project.set_all({"family": "bert", "model.checkpoint": "google-bert/bert-base-uncased@" + "1" * 40})
-
+    machine.project.set_all({"family": "bert", "model.checkpoint": BERT})
     (run,) = _planned(needs.PRETRAINING)
     before = needs._disk([run])
     Path("data/model").mkdir()
-    needs.find_model("bert-base").config.save_pretrained("data/model")
+    find_model("bert-base").config.save_pretrained("data/model")
     assert before - needs._disk([run]) == 3 * 4 * run.needs.parameters  # the hub's cache, data/model, DVC's cache
 
 
 def test_a_task_has_its_own_dropout_and_answers_are_as_long_as_by_default(machine) -> None:
     machine.project.set_all({"finetune.methods": ["full"], "sst2.optimizer.kind": "adamw"})
-
     (plain,) = _planned("sst2 full 1")
     machine.project.set("sst2.dropout", 0.3)
     (dropped,) = _planned("sst2 full 1")
@@ -209,13 +207,12 @@ def test_longer_inputs_than_a_checkpoint_reads_are_one_line(machine, asked: tupl
 
 def test_the_folder_of_another_checkpoint_is_not_this_ones(here: Path) -> None:
     """As before `dvc repro` fetches the one that params.yaml names now."""
-    pin = "google-bert/bert-base-uncased@" + "1" * 40
-    copy_settings(here).set_all({"family": "bert", "model.checkpoint": pin})
+    copy_settings(here).set_all({"family": "bert", "model.checkpoint": BERT})
     sizes = find_model("bert-base").config
     sizes.num_hidden_layers = 3
     sizes.save_pretrained("data/model")
     layers = []
-    for origin in ("org/other@" + "1" * 40, pin):
+    for origin in ("org/other@" + "1" * 40, BERT):
         write_json(Path("data/model/source.json"), {"from": origin})
         layers.append(getattr(config_of(read_params()), "num_hidden_layers", None))
     assert layers == [12, 3]
