@@ -101,13 +101,17 @@ def test_an_rwlock_holds_dvc_up_unless_a_dvc_works_or_is_gone(checkout: Project,
         other.kill()
 
 
-def test_a_run_in_progress_is_named(checkout: Project) -> None:
-    lock = take(checkout.folder / ".retrace/locks/pretrain.lock")
+def test_a_run_in_progress_is_named_and_what_it_writes_is_no_leftover(checkout: Project) -> None:
+    """The command would remove it while the run writes."""
+    write_text(checkout.folder / "models/.tokens.partial/train.npy", "x")
+    lock = take(checkout.folder / ".retrace/locks/tokenize.lock")
     assert lock is not None
     with lock:
+        assert _wrong() == []
         findings = json.loads(retrace("doctor", "--json").out)["findings"]
-    said = f"pretrain runs as process {os.getpid()} of {socket.gethostname()}"
+    said = f"tokenize runs as process {os.getpid()} of {socket.gethostname()}"
     assert [each["found"] for each in findings if each["check"] == "locks"] == [said]
+    assert [check for check, *_ in _wrong()] == ["leftovers"]
 
 
 LEFT = [
@@ -241,16 +245,6 @@ def test_pins_that_were_removed(checkout: Project) -> None:
 def test_the_cache_that_is_looked_at_is_that_of_the_checkout(checkout: Project) -> None:
     (checkout.folder / ".dvc/config").write_text("[cache]\n    dir = elsewhere\n")
     assert cache_folder() == checkout.folder / ".dvc/elsewhere/files/md5"
-
-
-def test_what_a_run_in_progress_writes_is_no_leftover(checkout: Project) -> None:
-    """The command would remove it while the run writes."""
-    write_text(checkout.folder / "models/.tokens.partial/train.npy", "x")
-    lock = take(checkout.folder / ".retrace/locks/tokenize.lock")
-    assert lock is not None
-    with lock:
-        assert _wrong() == []
-    assert [check for check, *_ in _wrong()] == ["leftovers"]
 
 
 @pytest.mark.parametrize(("needed", "is_wrong"), [(500, False), (501, True)])
