@@ -35,12 +35,8 @@ def project(tmp_path: Path) -> Project:
 
 
 @pytest.mark.usefixtures("mood")
-def test_studies_are_listed() -> None:
+def test_studies_are_listed_with_how_they_were_run() -> None:
     assert retrace("study", "list").out.splitlines()[1].split() == ["mood", "3", "7", "not", "run", EVIL]
-
-
-@pytest.mark.usefixtures("mood")
-def test_a_study_that_was_run_says_how() -> None:
     write_json(Path("studies/mood/reports/study.json"), {"title": "T", "source": "S", "small": True, "tables": {}})
     assert "  small  " in retrace("study", "list").out
 
