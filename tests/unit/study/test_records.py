@@ -184,26 +184,19 @@ def test_runs_that_are_unfinished_or_of_two_seeds_are_refused(tmp_path: Path) ->
         read_entry("two-cores", "", runs)
 
 
-def test_an_entry_is_added_behind_the_others_which_stay_as_they_are(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_an_entry_is_added_behind_the_others_which_stay_as_they_are(tmp_path: Path, end: str) -> None:
+    """The last line may have been edited by hand, and end without a line break."""
     path = tmp_path / "records.yaml"
     entries = _entry(), _entry(OTHER, sst2=(0.9, 0.91, 0.92))
     add_entry(path, entries[0])
-    before = "# Runs.\n" + path.read_text().replace("time: 1 min", 'time: "1\n      min"')
+    before = "# Runs.\n" + path.read_text().replace("time: 1 min", 'time: "1\n      min"').rstrip("\n") + end
     path.write_text(before)
     add_entry(path, entries[1])
     assert path.read_text().startswith(before)
     assert read_records(path) == entries
     with pytest.raises(InputError, match=f"records.yaml: a run of commit {OTHER} is there already$"):
         add_entry(path, _entry(OTHER))
-
-
-def test_an_entry_begins_a_line_of_its_own(tmp_path: Path) -> None:
-    """The last line may have been edited by hand, and end without a line break."""
-    path = tmp_path / "records.yaml"
-    add_entry(path, _entry())
-    path.write_text(path.read_text().rstrip("\n"))
-    add_entry(path, _entry(OTHER))
-    assert read_records(path) == (_entry(), _entry(OTHER))
 
 
 def test_a_run_is_recorded_by_the_commit_that_it_began_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
