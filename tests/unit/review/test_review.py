@@ -445,25 +445,18 @@ def _lose(nats: list[float], tokens: int = 20, size: int = 80, kind: str = "mask
     return {"valid": {kind: float(np.exp(losses.mean())), "unigram": 8.0 * tokens}}
 
 
-def test_perplexities_are_paired_by_document(repository: Repository) -> None:
-    """Half of 100 documents fall from log 6 nats by 0.2: in resamples a binomial share of them."""
+@pytest.mark.parametrize(("kind", "drawn"), [("masked", "documents"), ("pseudo", "passages")])
+def test_perplexities_are_paired_by_what_is_drawn(repository: Repository, kind: str, drawn: str) -> None:
+    """Half of 100 of them fall from log 6 nats by 0.2: in resamples a binomial share of them."""
     six = math.log(6)
-    repository.commit(perplexity=_lose([six] * 100))
-    repository.write(perplexity=_lose([six, six - 0.2] * 50))
+    repository.commit(perplexity=_lose([six] * 100, kind=kind))
+    repository.write(perplexity=_lose([six, six - 0.2] * 50, kind=kind))
     (change,) = _found()[1].changes
     now = 6 * math.exp(-0.1)
     assert change.new - change.old == pytest.approx(now - 6)
     reach = 1.96 * now * 0.2 * (0.25 / 100) ** 0.5
     assert change.interval == pytest.approx({"low": now - 6 - reach, "high": now - 6 + reach}, abs=0.01)
-    assert "one seed, 95% interval −0.68 to −0.46 over documents" in change.why
-
-
-def test_a_pseudo_perplexity_is_paired_by_passage(repository: Repository) -> None:
-    repository.commit(perplexity=_lose([1.8] * 100, kind="pseudo"))
-    repository.write(perplexity=_lose([1.8, 1.6] * 50, kind="pseudo"))
-    (change,) = _found()[1].changes
-    assert "one seed, 95% interval " in change.why
-    assert change.why.endswith(" over passages")
+    assert change.why.endswith(f"one seed, 95% interval −0.68 to −0.46 over {drawn}")
 
 
 def test_a_perplexity_has_no_interval_if_one_side_scored_only_one_document(repository: Repository) -> None:
