@@ -69,15 +69,6 @@ def test_a_family_may_have_no_formula() -> None:
     assert closed_form(config) is None
 
 
-def test_llamas_rows_as_a_study_printed_them() -> None:
-    _, counts = count_parameters("language_model", find_model("llama-3.2-1b").config)
-    found = {name: size for name, size, _ in rows(counts, "parameter")}
-    assert len(found) == 2 + 16 * 9
-    layer = [size for name, size in found.items() if name.startswith("model.layers.15.")]
-    assert layer == [4_194_304, 1_048_576, 1_048_576, 4_194_304, 16_777_216, 16_777_216, 16_777_216, 2_048, 2_048]
-    assert (found["model.embed_tokens.weight"], found["model.norm.weight"]) == (262_668_288, 2_048)
-
-
 def test_a_module_is_a_matrix_with_its_bias_and_a_layer_all_of_its_modules() -> None:
     _, counts = count_parameters("classifier", SMALL, read_method({}, "frozen").tune)
     modules, layers = rows(counts, "module"), rows(counts, "layer")
