@@ -48,7 +48,7 @@ def document_losses(model: ForwardPass, batches: Iterable[HeldOut], lengths: np.
     for batch, counts in device.share_batches(batches):
         with device.autocast():
             asked = batch.to(device)
-            logs = model(asked.ids, asked.at).float().log_softmax(-1)
+            logs = model(asked.ids, asked.at).float().log_softmax(-1)  # once, as it is the largest tensor
             each, loss = (functional.nll_loss(logs, asked.targets, reduction=kind) for kind in ("none", "sum"))
         if counts:
             documents = np.searchsorted(ends, batch.places[batch.has_target].numpy(), side="right")

@@ -1,11 +1,9 @@
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from retrace.objectives.language_modelling import masked_batches, mean_loss, sliding_batches
 from retrace.perplexity.losses import document_losses
@@ -55,20 +53,3 @@ def test_the_mean_is_mean_loss_to_the_bit() -> None:
     found = document_losses(_model, batches(), LENGTHS, tiny_device())
     assert (found.mean, found.scored.sum()) == mean_loss(_model, batches(), tiny_device())
     assert found.mean == pytest.approx(found.sums.sum() / found.scored.sum(), rel=1e-6)
-
-
-class _Normalizations(TorchDispatchMode):
-    """Counts how often scores are made log-probabilities."""
-
-    count = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.count += func.overloadpacket.__name__ == "_log_softmax"
-        return func(*args, **(kwargs or {}))
-
-
-def test_the_scores_of_a_batch_are_normalized_once() -> None:
-    """They are the largest tensor, and both the sum and each token's loss are read from them."""
-    with _Normalizations() as normalizations:
-        document_losses(_model, masked_batches(STREAM, 10, 0.9, VOCABULARY, 2), LENGTHS, tiny_device())
-    assert normalizations.count == 1
