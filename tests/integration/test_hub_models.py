@@ -1,4 +1,7 @@
-"""Models from the hub: the real clients in processes of their own, against a hub on loopback."""
+"""Models from the hub: the real clients in processes of their own, against a hub on loopback.
+
+Faults are handled as for data sets, see test_hub_data.py and, for wrong bytes, test_hub_layouts.py.
+"""
 
 import json
 from dataclasses import replace
@@ -7,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from retrace.core.files import SUMS
-from tests.hub import LocalHub, WrongBytes
+from tests.hub import LocalHub
 from tests.hub.content import add_models
 from tests.hub.content.models import BERT, LLAMA, MODERNBERT, ROBERTA, published_models
 from tests.toy import Project
@@ -68,19 +71,6 @@ def test_a_model_of_the_hub_is_passed_on_offline(user: Project, hub: LocalHub) -
     assert len(hub.requests) == asked
     tokenizer = (user.folder / "models/pretrained/tokenizer.json").read_bytes()
     assert tokenizer == published_models()[ROBERTA]["tokenizer.json"]
-
-
-def test_wrong_bytes_leave_nothing_behind(user: Project, hub: LocalHub) -> None:
-    """Other faults are handled as for data sets, see test_hub_data.py."""
-    _start_from(user, "llama", f"{LLAMA}@{add_models(hub)[LLAMA]}")
-    hub.fail("/storage/", 1, WrongBytes())
-    line = _fetch(user, code=2)
-    assert "came with the sha256" in line
-    assert "it was removed; run again to fetch it anew" in line
-    assert not (user.folder / "data/model").exists()
-    _fetch(user)
-    fetched = (user.folder / "data/model/model.safetensors").read_bytes()
-    assert fetched == published_models()[LLAMA]["model.safetensors"]
 
 
 def test_what_was_fetched_but_not_verified_is_verified(user: Project, hub: LocalHub) -> None:
