@@ -51,16 +51,6 @@ def test_white_space_about_an_answer_is_left_out(tmp_path: Path, text: str) -> N
     assert question.answers == (Answer("Ada", 4),)
 
 
-def test_a_question_without_answers_is_unanswerable_unless_the_file_says_that_it_is_not(tmp_path: Path) -> None:
-    qa: dict[str, object] = {"id": "q", "question": "Who?", "answers": []}
-    data = [{"paragraphs": [{"context": "Ada met Bob", "qas": [qa]}]}]
-    (question,) = read_questions(_write(tmp_path / "a.json", json.dumps({"data": data})))
-    assert question.answers == ()
-    qa["is_impossible"] = False
-    with pytest.raises(InputError, match=r"a\.json: question q: is_impossible is false, but there are no answers$"):
-        read_questions(_write(tmp_path / "a.json", json.dumps({"data": data})))
-
-
 def test_questions_come_before_the_sentence_of_their_answer() -> None:
     first, other = 'Ada met Bob. (Bob sang!) "Ever since," e.g. then, Eve wept. ', "Dan"
 
