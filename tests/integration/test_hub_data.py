@@ -14,7 +14,7 @@ import pytest
 
 from retrace.core.files import read_json, write_text
 from retrace.core.paths import questions_path
-from retrace.datasets.examples import read_classes, read_examples, read_task
+from retrace.datasets.examples import read_examples, read_task
 from retrace.datasets.source import Source
 from retrace.datasets.squad import read_questions
 from retrace.datasets.text import PARTS, read_documents, text_path
@@ -97,21 +97,6 @@ def test_a_study_that_no_test_runs_pins_what_there_is(user: Project, hub: LocalH
     user.stage("sources.hub")
     configs = {Path(seen.path).parent.name for seen in hub.requests if ".parquet" in seen.path}
     assert configs == {"wikitext-103-raw-v1", "sst2", "plain_text"}
-
-
-def test_a_task_has_the_data_sets_classes(user: Project) -> None:
-    _fetch(user)
-    folder = user.folder / "data/classification/reviews"
-    assert read_classes(folder) == ("negative", "positive")
-    assert len(read_examples(folder, "train")) == 60
-    user.set("hub.classification.reviews.classes", ["bad", "good"])
-    _fetch(user)
-    assert read_classes(folder) == ("bad", "good")
-    renamed = read_examples(folder, "train")
-    user.set("hub.classification.reviews.classes", ["positive", "negative"])  # its own names in another order
-    _fetch(user)
-    assert read_classes(folder) == ("positive", "negative")
-    assert read_examples(folder, "train") == [replace(example, label=1 - example.label) for example in renamed]
 
 
 def test_streaming_reads_the_first_rows_without_keeping_files(user: Project, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -116,6 +117,16 @@ def test_a_class_that_is_left_out_is_none_of_the_classes(kept: Path) -> None:
     assert (data.classes, data.dropped) == (("low", "high"), 3)
     labels = {part: [(example.text, example.label) for example in found] for part, found in data.parts.items()}
     assert labels == {"train": [("a", 0), ("c", 0), ("d", 1)], "dev": [("x", 1)]}
+
+
+def test_classes_have_the_data_sets_names_in_any_order_or_new_ones_for_its_numbers() -> None:
+    settings = HubTaskSettings(**SOURCE.model_dump(), dev=None, split=0.6, text="word")
+    chosen = [settings.model_copy(update={"classes": names}) for names in (None, ("bad", "good"), ("high", "low"))]
+    own, renamed, turned = (read_hub_task(each, "hub.classification.own") for each in chosen)
+    assert [each.classes for each in (own, renamed, turned)] == [("low", "high"), ("bad", "good"), ("high", "low")]
+    assert renamed.parts == own.parts
+    flipped = {part: [replace(row, label=1 - row.label) for row in rows] for part, rows in own.parts.items()}
+    assert turned.parts == flipped
 
 
 @pytest.mark.parametrize("names", [("High", "Low"), ("high", "other")])
