@@ -8,8 +8,7 @@ from retrace.core.files import atomic_folder
 from tests.campaigns import disks, twice
 from tests.campaigns.damage import in_process
 from tests.campaigns.kills import Trial, Trials
-from tests.campaigns.rounds import CODE, EDITS, Kill, Round, set_state
-from tests.campaigns.soak import Soak
+from tests.campaigns.soak import CODE, EDITS, Kill, Round, Soak, set_state
 from tests.toy import ROOT, Project
 
 KILLS = (Trial("finetune-squad@squad-full-1", "all", 0.25), Trial("evaluate", "stage", 0.6))
