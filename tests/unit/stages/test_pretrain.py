@@ -19,21 +19,26 @@ from tests.tiny import tiny_device, tiny_stream, tiny_tokenizer
 from tests.toy import TOY, Project, copy_settings
 
 
-@pytest.fixture
-def tokenized(here: Path) -> Project:
-    """A project whose next stage is pretraining: 8 blocks a batch of 64 tokens each."""
-    project, tokenizer = copy_settings(here), tiny_tokenizer()
+def write_tokenized(folder: Path, train: np.ndarray, running_tokens: int) -> Project:
+    """A project in this folder whose next stage is pretraining on these tokens: 8 blocks a batch of 64 tokens each."""
+    project, tokenizer = copy_settings(folder), tiny_tokenizer()
     recipe: dict[str, Any] = {f"{name}.{key}": of for name in ("model", "pretrain") for key, of in TOY[name].items()}
     project.set_all({**recipe, "precision": "fp32"})
-    for folder in (TOKENIZER, TOKENS):
-        folder.mkdir(parents=True)
-    save_tokenizer(tokenizer, TOKENIZER, lowercase=True)
-    stream = tiny_stream(tokenizer)
-    for part, tokens in (("train", np.tile(stream, 2)), ("valid", stream[:400])):
-        np.save(TOKENS / f"{part}.npy", tokens)
-    write_json(TOKENS / "counts.json", {"train": {"running_tokens": len(stream)}})
-    write_json(CHECKPOINT / FACTS, {"from": None})
+    for made in (TOKENIZER, TOKENS):
+        (folder / made).mkdir(parents=True)
+    save_tokenizer(tokenizer, folder / TOKENIZER, lowercase=True)
+    for part, tokens in (("train", train), ("valid", tiny_stream(tokenizer)[:400])):
+        np.save(folder / TOKENS / f"{part}.npy", tokens)
+    write_json(folder / TOKENS / "counts.json", {"train": {"running_tokens": running_tokens}})
+    write_json(folder / CHECKPOINT / FACTS, {"from": None})
     return project
+
+
+@pytest.fixture
+def tokenized(here: Path) -> Project:
+    """The same in the current folder, on a text that occurs twice."""
+    stream = tiny_stream(tiny_tokenizer())
+    return write_tokenized(here, np.tile(stream, 2), len(stream))
 
 
 @pytest.mark.parametrize(("most", "updates"), [(None, None), (1024, 2), (1025, 3)])

@@ -12,13 +12,14 @@ import torch
 from torch import nn
 from transformers import Trainer, default_data_collator
 
-from retrace.core.files import write_json, write_text
-from retrace.core.paths import DATA, PRETRAINED, TEXT, TOKENIZER, TOKENS
+from retrace.core.files import write_text
+from retrace.core.paths import DATA, PRETRAINED, TEXT, TOKENIZER
 from retrace.datasets.text import text_path
 from retrace.models.heads import make_model
 from retrace.tokens.tokenizer import save_tokenizer
 from tests import tiny
-from tests.toy import TOY, copy_settings
+from tests.toy import copy_settings
+from tests.unit.stages.test_pretrain import write_tokenized
 
 
 def test_a_side_is_measured_by_this_checkouts_program_in_the_projects_folder(tmp_path: Path, monkeypatch) -> None:
@@ -47,23 +48,10 @@ def test_lines_end_in_one_sep_whether_they_are_cut_or_not(here: Path) -> None:
 @pytest.mark.parametrize("text_epochs", [0, 1])
 def test_pretraining_is_measured_on_the_running_text_alone(here: Path, monkeypatch, text_epochs: int) -> None:
     """Like the Trainer's; what follows it in the stream is outside of the vocabulary here."""
-    pretraining = import_module("pretraining")
-    recipe = {**TOY["pretrain"], "text_epochs": text_epochs}
-    sizes = {
-        f"{name}.{key}": of
-        for name, values in (("model", TOY["model"]), ("pretrain", recipe))
-        for key, of in values.items()
-    }
-    copy_settings(here).set_all({**sizes, "precision": "fp32"})
-    tokenizer = tiny.tiny_tokenizer()
-    for folder in (TOKENIZER, TOKENS):
-        folder.mkdir(parents=True)
-    save_tokenizer(tokenizer, TOKENIZER, lowercase=True)
+    pretraining, stream = import_module("pretraining"), tiny.tiny_stream(tiny.tiny_tokenizer())
+    project = write_tokenized(here, np.append(stream, np.full_like(stream, 999)), len(stream))
+    project.set("pretrain.text_epochs", text_epochs)
     write_text(text_path(TEXT, "valid"), "\n".join(tiny.TEXT[:20]))
-    stream = tiny.tiny_stream(tokenizer)
-    for part, tokens in (("train", np.append(stream, np.full_like(stream, 999))), ("valid", stream[:400])):
-        np.save(TOKENS / f"{part}.npy", tokens)
-    write_json(TOKENS / "counts.json", {"train": {"running_tokens": len(stream)}})
     monkeypatch.setattr(pretraining, "TRIAL", 2)  # updates
     found = pretraining.retrace(Namespace(seed=1, seconds=0.1))
     assert found["tokens_a_second"] > 0
