@@ -201,21 +201,6 @@ def test_the_card_has_the_runs_own_figures_commit_and_warnings(own: Project, hub
     assert yaml.safe_load(card.content.split("---")[1])["pipeline_tag"] == "text-classification"
 
 
-def _send(folder: str) -> bool:
-    from retrace.hub.repository import upload
-
-    return upload(Path(folder), "org/sent", None, False, "Sent", [])[1]
-
-
-def test_large_files_go_over_http_although_the_client_could_use_xet(hub: LocalHub, tmp_path: Path) -> None:
-    """As the failures of Xet's own transfers would end in a traceback."""
-    weights = tmp_path / "folder/model.safetensors"
-    weights.parent.mkdir()
-    weights.write_bytes(b"weights")
-    assert run_client(hub, tmp_path / "home", _send, str(weights.parent), variables={"HF_TOKEN": WRITE_TOKEN})
-    assert hub.files("model", "org/sent")["model.safetensors"] == b"weights"
-
-
 def _refusal(name: str) -> str:
     """Why a model of the hub is not loaded."""
     from retrace.core.errors import InputError
