@@ -196,20 +196,13 @@ def test_weights_are_drawn_anew(folder: Path) -> None:
     assert "bert.pooler.dense.weight" in one  # as the published ones have it
 
 
-def test_a_config_without_padding_gets_the_tokenizers(tmp_path: Path) -> None:
-    assert read_config(write_model(tmp_path, LLAMA)).pad_token_id is None
-    set_padding(tmp_path)
-    assert read_config(tmp_path).pad_token_id == Vocabulary.of(load_tokenizer(tmp_path)).pad
-
-
-@pytest.mark.parametrize(("kind", "is_the_tokenizers"), [(LLAMA, True), (ROBERTA, False)])
-def test_only_a_causal_model_gets_another_padding_than_its_configs(tmp_path: Path, kind, is_the_tokenizers) -> None:
-    """A causal classifier would read the padding; RoBERTa's positions are counted from its own."""
+@pytest.mark.parametrize(("kind", "its", "is_kept"), [(LLAMA, 77, False), (ROBERTA, 77, True), (ROBERTA, None, False)])
+def test_only_a_masked_model_keeps_a_padding_that_is_not_the_tokenizers(tmp_path: Path, kind, its, is_kept) -> None:
+    """A causal classifier would read the padding; RoBERTa's positions are counted from its own, if it has one."""
     write_model(tmp_path, kind)
-    own = Vocabulary.of(load_tokenizer(tmp_path)).pad
-    _set_in_config(tmp_path, pad_token_id=own + 1)
+    _set_in_config(tmp_path, pad_token_id=its)
     set_padding(tmp_path)
-    assert read_config(tmp_path).pad_token_id == (own if is_the_tokenizers else own + 1)
+    assert read_config(tmp_path).pad_token_id == (its if is_kept else Vocabulary.of(load_tokenizer(tmp_path)).pad)
 
 
 def test_relative_positions_that_would_be_left_out_are_refused(folder: Path) -> None:
