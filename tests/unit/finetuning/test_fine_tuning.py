@@ -90,8 +90,7 @@ def test_a_validation_loss_of_nan_ends_the_run(task: Classification, tmp_path: P
 
 @pytest.mark.parametrize(("precision", "stored"), [("bf16", torch.bfloat16), ("fp32", torch.float32)])
 def test_only_the_body_is_stored_in_bf16(here: Path, monkeypatch, precision: Precision, stored: torch.dtype) -> None:
-    tiny_pretrained(Path("models/pretrained"))
-    tiny_sentences(Path("data"), ["the ale was stale\t0", "the songs were charming\t1"])
+    _prepare()
     found: dict[str, torch.dtype] = {}
 
     def spy(task: Any, model: torch.nn.Module, *rest: Any) -> Any:
@@ -99,11 +98,7 @@ def test_only_the_body_is_stored_in_bf16(here: Path, monkeypatch, precision: Pre
         return fine_tune(task, model, *rest)
 
     monkeypatch.setattr(fine_tuning, "fine_tune", spy)
-    settings = {"lr": 0.001, "epochs": 1, "batch_size": 2, "max_length": 16}
-    cell, given = Cell("sst2", "lora", 1), {"data": "sample", "precision": precision, "sst2": settings}
-    params = FineTuneParams.read(given | {"methods": {"lora": {}}}, task="sst2", method="lora")
-    params.settings.clear()  # there is no params.yaml here, which the guard would compare
-    run_cell(cell, params, Path("data/classification/sst2"), Classification.read)
+    cell = _run(1, name="lora", precision=precision)
     assert found["model.layers.0.attn.Wqkv.base_layer.weight"] == stored
     assert {dtype for name, dtype in found.items() if "lora_" in name or "norm" in name} == {torch.float32}
     saved = load_file(f"models/{cell.path}/trained.safetensors")
@@ -156,12 +151,13 @@ def test_each_epoch_has_an_order_of_its_own_which_its_seed_gives_again(task: Cla
     assert one.batches(1) != other.batches(1)
 
 
-def _run(seed: int, method: dict[str, Any] | None = None, **settings: Any) -> Cell:
+def _run(
+    seed: int, method: dict[str, Any] | None = None, name: str = "full", precision: Precision = "fp32", **settings: Any
+) -> Cell:
     """A run of a cell on the data and the model in this folder."""
-    cell, given = Cell("sst2", "full", seed), {"lr": 0.01, "epochs": 1, "batch_size": 2, "max_length": 16} | settings
-    params = FineTuneParams.read(
-        {"precision": "fp32", "sst2": given, "methods": {"full": method or {}}}, task=cell.task, method=cell.method
-    )
+    cell, given = Cell("sst2", name, seed), {"lr": 0.01, "epochs": 1, "batch_size": 2, "max_length": 16} | settings
+    read = {"precision": precision, "sst2": given, "methods": {name: method or {}}}
+    params = FineTuneParams.read(read, task=cell.task, method=cell.method)
     params.settings.clear()  # there is no params.yaml here, which the guard would compare
     run_cell(cell, params, Path("data/classification/sst2"), Classification.read)
     return cell
