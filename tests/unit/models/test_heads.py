@@ -98,17 +98,6 @@ def test_a_text_is_the_mean_the_first_or_the_last_of_its_tokens(
 
 
 @torch.no_grad()
-def test_the_classifier_of_our_modernbert_reads_the_mean_over_the_tokens_without_padding() -> None:
-    model: Any = make_model("classifier", tiny_config("modernbert", tiny_tokenizer()), 0, "eager").eval()
-    ids, mask = torch.tensor([[2, 20, 21, 3], [2, 22, 3, 0]]), torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]])
-    hidden = model.model(ids, attention_mask=mask).last_hidden_state
-    means = torch.stack([hidden[0].sum(0) / 4, hidden[1, :3].sum(0) / 3])
-    found = model(ids, attention_mask=mask).logits
-    torch.testing.assert_close(found, model.classifier(model.head(means)))
-    assert not torch.allclose(found, model.classifier(model.head(hidden[:, 0])))
-
-
-@torch.no_grad()
 def test_a_new_classifier_of_modernbert_starts_near_chance_and_a_saved_one_is_kept(tmp_path: Path) -> None:
     config = tiny_config("modernbert", tiny_tokenizer())
     make_model("language_model", config, 0, "eager").save_pretrained(tmp_path)
