@@ -47,6 +47,17 @@ def test_with_few_examples_an_interval_is_wider_than_the_resamples() -> None:
     assert ci.widening(1000) == pytest.approx(1, abs=2e-3)
 
 
+@pytest.mark.parametrize("documents", [3, 5, 20])
+def test_an_interval_of_few_numbers_holds_their_mean_as_often_as_it_says(documents: int) -> None:
+    generator, held = np.random.default_rng(documents), 0
+    for sample in range(400):
+        values = generator.normal(3, 1, size=documents)
+        drawn = ci.resample({"": ci.mean_of({"loss": values})}, documents, 400, sample)[""]["loss"]
+        found = ci.percentile_interval(values.mean(), drawn, documents)
+        held += found["low"] <= 3 <= found["high"]
+    assert held / 400 > 0.9
+
+
 def test_a_figure_that_is_higher_in_resamples_stays_in_its_interval() -> None:
     found = ci.centred_interval(0.01, np.random.default_rng(1).normal(0.03, 0.005, 4000), ends=(0.0, 1.0))
     assert found == pytest.approx({"low": 0.01 - 1.96 * 0.005, "high": 0.01 + 1.96 * 0.005}, abs=5e-4)
