@@ -48,7 +48,6 @@ bench: $(BIN)/.dev ## Speed, memory and exactness, an hour or more; PROJECT name
 	python benchmarks/full_size.py --share 16
 	python benchmarks/tokenising.py --project $(PROJECT)
 	python benchmarks/saving.py
-	python benchmarks/hub.py --project $(PROJECT)
 	python benchmarks/pretraining.py --project $(PROJECT)
 	python benchmarks/fine_tuning.py --project $(PROJECT)
 

@@ -55,17 +55,12 @@ def published_datasets() -> dict[str, Files]:
     with tempfile.TemporaryDirectory() as made:
         source = Source.within(Path(made))
         write_sample(source, SampleSettings(**SAMPLE))
-        return datasets_of(source)
-
-
-def datasets_of(source: Source) -> dict[str, Files]:
-    """The same for any data source."""
-    text, sentences, questions = read_source(source)
-    return {WIKITEXT: wikitext(text), GLUE: glue(sentences), SQUAD: squad(SQUAD, questions)}
+        text, sentences, questions = read_source(source)
+        return {WIKITEXT: wikitext(text), GLUE: glue(sentences), SQUAD: squad(SQUAD, questions)}
 
 
 def read_source(source: Source) -> tuple[Lines, dict[str, list[Example]], dict[str, list[Question]]]:
-    """Its lines of running text, sentences and questions, by part."""
+    """The lines of running text, sentences and questions of a data source, by part."""
     paths = {part: text_path(source.text, part) for part in PARTS}
     text = {part: io.StringIO(path.read_text(encoding="utf-8")).readlines() for part, path in paths.items()}
     sentences = {part: read_examples(source.sst2, part) for part in ("train", "dev")}
