@@ -33,12 +33,9 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from retrace.compute.sharding import recompute_layers
 from retrace.core.environment import is_true, whole_number
 from retrace.core.errors import InputError
-from retrace.estimates.architectures import recipe_config
 from retrace.finetuning.method import Method, round_frozen
 from retrace.models.heads import Head, make_model, objective_of
 from retrace.models.language_model import LanguageModel, PairModel
-from retrace.objectives.language_modelling import masked_of
-from retrace.pretraining.settings import PretrainSettings
 from retrace.tasks.question_answering.extractive import SpanModel
 from retrace.training.optimizer import TOGETHER, make_optimizers
 from retrace.training.settings import OptimizerSettings
@@ -207,25 +204,6 @@ class Load:
         passes = math.ceil(self.batch / (self.micro_batch or self.batch))
         most = math.ceil(self.batch / passes)
         return replace(self, batch=most, scored=self.scored * most // self.batch)
-
-
-def pretraining_needs(
-    config: PreTrainedConfig, recipe: PretrainSettings, blocks: int, bf16: bool, attention: str
-) -> Needs:
-    """The needs of pretraining on a device that gets `blocks` blocks a step."""
-    scored = scored_of(config, recipe.block_size, recipe.mask_rate)
-    load = Load(blocks, recipe.block_size, blocks * scored, bf16, attention)
-    return update_needs(recipe_head(recipe), recipe_config(config, recipe), load, recipe.optimizer)
-
-
-def recipe_head(recipe: PretrainSettings) -> Head:
-    """The head that a recipe of pretraining trains."""
-    return "pairs" if recipe.next_sentence else "language_model"
-
-
-def scored_of(config: PreTrainedConfig, tokens: int, mask_rate: float) -> int:
-    """For how many of these tokens a language model computes a loss: the masked ones, or all if it is causal."""
-    return masked_of(tokens, mask_rate) if objective_of(config) == "masked" else tokens
 
 
 def update_needs(

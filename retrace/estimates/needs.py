@@ -18,13 +18,14 @@ from retrace.core.errors import InputError
 from retrace.core.files import size
 from retrace.core.paths import CHECKPOINT, FACTS, PRETRAINED, checkpoint_facts, named_checkpoint
 from retrace.core.settings import Precision, build
-from retrace.estimates.architectures import described, find_model
-from retrace.estimates.memory import FLOAT, Load, Needs, pretraining_needs, update_needs
+from retrace.estimates.architectures import described, find_model, recipe_config
+from retrace.estimates.memory import FLOAT, Load, Needs, update_needs
 from retrace.finetuning.method import Method, read_method
 from retrace.finetuning.run import adjusted
 from retrace.finetuning.settings import INPUT_LENGTHS, FineTuneSettings
 from retrace.hub.pins import PinnedFolder, read_initial_checkpoint
-from retrace.models.heads import Head, check_length, read_config
+from retrace.models.heads import Head, check_length, objective_of, read_config
+from retrace.objectives.language_modelling import masked_of
 from retrace.pretraining.settings import PretrainSettings
 from retrace.results.grid import WEIGHTS, Grid
 from retrace.tasks.question_answering.generative import ANSWERING
@@ -169,24 +170,42 @@ def _bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob("*.safetensors"))
 
 
+def pretraining_needs(
+    config: PreTrainedConfig, recipe: PretrainSettings, blocks: int, bf16: bool, attention: str
+) -> Needs:
+    """The needs of pretraining on a device that gets `blocks` blocks a step."""
+    head, load = head_and_load(recipe, config, blocks, recipe.block_size, bf16, attention)
+    return update_needs(head, recipe_config(config, recipe), load, recipe.optimizer)
+
+
 def _tuning_needs(
     settings: FineTuneSettings, method: Method, config: PreTrainedConfig, processes: int, bf16: bool, attention: str
 ) -> Needs:
     """What a task takes on each of the processes."""
     batch = math.ceil(settings.batch_size / processes)
     length = getattr(settings, "train_length", None) or settings.max_length
-    head, scored = head_of(settings)
-    match = isinstance(settings, AnswerSettings) and settings.question_match
-    load = Load(batch, length, batch * scored, bf16, attention, copies=settings.copies, question_match=match)
+    head, load = head_and_load(settings, config, batch, length, bf16, attention)
     return update_needs(head, config, load, settings.optimizer, partial(method.tune, dropout=settings.dropout))
 
 
-def head_of(settings: FineTuneSettings) -> tuple[Head, int]:
-    """A task's head, and for how many tokens of an example a language model computes a loss: those of the answer."""
-    if not isinstance(settings, AnswerSettings):
-        return "classifier", 0
-    head = ANSWERING[settings.answers].head
-    return head, settings.max_answer_length + END if head == "language_model" else 0
+def head_and_load(
+    recipe: PretrainSettings | FineTuneSettings, config: PreTrainedConfig, batch: int, length: int, bf16: bool,
+    attention: str,
+) -> tuple[Head, Load]:  # fmt: skip
+    """The head that a recipe trains, and a load of so many examples of this length.
+
+    A language model computes a loss for masked tokens, or for all if it is causal; in fine-tuning for the answer's.
+    """
+    head: Head = "classifier"
+    scored, match = 0, False
+    if isinstance(recipe, PretrainSettings):
+        head = "pairs" if recipe.next_sentence else "language_model"
+        scored = masked_of(length, recipe.mask_rate) if objective_of(config) == "masked" else length
+        return head, Load(batch, length, batch * scored, bf16, attention)
+    if isinstance(recipe, AnswerSettings):
+        head, match = ANSWERING[recipe.answers].head, recipe.question_match
+        scored = min(recipe.max_answer_length + END, length) if head == "language_model" else 0
+    return head, Load(batch, length, batch * scored, bf16, attention, copies=recipe.copies, question_match=match)
 
 
 def _disk(runs: Iterable[Planned]) -> int:

@@ -13,7 +13,8 @@ from transformers import PreTrainedConfig, RobertaConfig
 from retrace.compute.sharding import data_parallel
 from retrace.core.errors import InputError
 from retrace.estimates import memory
-from retrace.estimates.memory import LiveMemory, Load, Needs, pretraining_needs, update_needs
+from retrace.estimates.memory import LiveMemory, Load, Needs, update_needs
+from retrace.estimates.needs import pretraining_needs
 from retrace.finetuning.method import read_method, round_frozen
 from retrace.models.heads import make_config, make_model
 from retrace.models.language_model import make_language_model

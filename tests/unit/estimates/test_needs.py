@@ -113,7 +113,9 @@ def test_a_task_has_its_own_dropout_and_answers_are_as_long_as_by_default(machin
 
 def test_a_generated_answer_has_a_loss_for_its_words_and_its_end() -> None:
     """As many as the task's examples have at most."""
-    assert needs.head_of(tiny_answers(64, answers="generative", max_answer_length=8)) == ("language_model", 8 + 1)
+    settings = tiny_answers(64, answers="generative", max_answer_length=8)
+    head, load = needs.head_and_load(settings, find_model("llama-3.2-1b").config, 2, 64, False, "eager")
+    assert (head, load.scored) == ("language_model", 2 * (8 + 1))
 
 
 def test_match_embeddings_take_the_gradient_through_a_frozen_body(machine) -> None:
