@@ -19,7 +19,6 @@ from typing import Any
 
 from beside import seconds_in_turn, write_result
 
-from retrace.cli.main import print_table
 from retrace.compute.device import Device, open_device
 from retrace.models.settings import ModelSettings
 from retrace.objectives.language_modelling import Masking
@@ -39,11 +38,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             os.environ["DVC_ROOT"] = folder
             found[f"{family}, {kind}"] = counted(family, kind, Path(folder), device)
-    columns = ["model, head", *next(iter(found.values()))]
-    print_table(columns, [(name, *map(str, figures.values())) for name, figures in found.items()])
     drawing = {name: round(milliseconds_to_draw(masking), 2) for name, masking in MASKINGS.items()}
-    for name, each in drawing.items():
-        print(f"drawing {BATCH} × {BLOCK} tokens, {name}: {each} ms")
     write_result("engine", {"updates": found, "milliseconds_to_draw": drawing})
 
 
