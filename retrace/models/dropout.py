@@ -21,7 +21,7 @@ def dropped(states: Tensor, rate: float, training: bool) -> Tensor:
     numbers = torch.empty(-(-states.numel() // PER_NUMBER), dtype=torch.int64).random_(-(2**63), None)
     bits = numbers.view(torch.int16)[: states.numel()].view(states.shape)
     kept = torch.ge(bits, dropping - LEVELS // 2, out=torch.empty(states.shape, dtype=states.dtype))  # 1 or 0
-    return states * kept * (LEVELS / (LEVELS - dropping))
+    return (states * kept).mul_(LEVELS / (LEVELS - dropping))
 
 
 class Dropout(nn.Dropout):

@@ -11,7 +11,7 @@ from retrace.evaluation.question_answering import overlap_span, question_words
 
 
 def test_a_model_abstains_where_no_answer_scores_higher_and_never_without_such_a_score() -> None:
-    questions = [Question(name, "T", "", "?", ()) for name in "ab"]
+    questions = [Question(name, "", "?", ()) for name in "ab"]
     rows = pd.DataFrame({"id": ["b", "a"], "text": "x", "score": 1.0, "null_score": [0.9, 1.1]})
     assert answers_of(rows, questions).answers == ("", "x")
     assert answers_of(rows.assign(null_score=np.nan), questions).answers == ("x", "x")
