@@ -6,13 +6,11 @@ import shutil
 import sys
 from collections import Counter
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from retrace.core.files import read_json, write_text
 from retrace.core.paths import questions_path
 from retrace.datasets.examples import read_examples, read_task
 from retrace.datasets.source import Source
@@ -210,20 +208,3 @@ def test_without_network_the_line_says_so(user: Project) -> None:
 def test_a_config_that_is_not_there_is_one_line(user: Project) -> None:
     user.set("hub.classification.reviews.config", "imdb")
     assert "BuilderConfig 'imdb' not found. Available: ['ax', 'cola', 'sst2'" in _fetch(user, code=2)
-
-
-def test_the_benchmark_of_the_hub_has_the_words_of_the_files(project: Project, hub: LocalHub, tmp_path: Path) -> None:
-    """With WikiText-2's `<unk>`, which its raw config lacks where it is published, but not here."""
-    own, benchmark = project.folder / "data/own", import_module("hub")
-    for part in ("train", "valid", "test"):
-        write_text(own / f"wikitext-2/wiki.{part}.tokens", f" \n = Ada = \n \n Ada did <unk> in {part} . \n")
-    asked = {"id": "q", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 0}]}
-    for part in ("train", "dev"):
-        write_text(own / f"sst2/{part}.tsv", f"sentence\tlabel\ngood {part}\t1\nbad {part}\t0\n")
-        paragraphs = [{"context": f"Ada did {part}.", "qas": [asked]}]
-        write_text(own / f"squad/{part}-v2.0.json", json.dumps({"data": [{"title": "T", "paragraphs": paragraphs}]}))
-    copy, read = benchmark.prepared(project.folder, hub, tmp_path / "made"), []
-    for source in ("files", "hub"):
-        benchmark.fetch(copy, source)
-        read.append(read_json(copy.folder / "data/text/card.json")["parts"])
-    assert read[0] == read[1]
