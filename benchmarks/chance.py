@@ -5,10 +5,6 @@ Measured: how often one of two equal methods is called better, by the number of 
 for figures of a class with few examples and for perplexities of few documents; how often a model that has learned is
 flagged as one that has not, over a hundred tasks of both kinds, and how often one that has not is.
 
-Last result: at most 3.9% of two equal methods called better with 2, 3 or 5 seeds, none with one; intervals of means
-over seeds contain the truth in 94% of the trials or more, those from few examples in 93% or more, except for the area
-under the ROC curve (87%); flagged: 0 of 100 sound models, and 25 of 25 that learned nothing (chance.json).
-
     python benchmarks/chance.py
 """
 

@@ -6,8 +6,6 @@ operations other than views, including Muon's), casts among them, and forward pa
 drawing a batch of BERT-base's size, 16 blocks of 512 tokens from a vocabulary of 30,522, which a GPU's computation
 would hide.
 
-Last result: one wait for all families and heads; 0.55 to 0.87 ms to draw 16 × 512 masked tokens (engine.json).
-
     python benchmarks/engine.py        # a minute; writes engine.json
 """
 

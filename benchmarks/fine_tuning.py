@@ -6,10 +6,6 @@ AdamW, float32; on sentences once at the examples' learning rate and once at the
 is compared, since a model learns nothing there in so short a time: on the same windows, and on those of `run_qa`, which
 trains on every window of a passage, whereas the preset `real` has one window of 128 tokens per question.
 
-Last result, Retrace and Trainer: 591 and 183 sentences per second, accuracy 0.735 and at the Trainer's best rate 0.749;
-on another day 122 and 79 windows per second on the same windows, 122 and 36 questions per second; on two cores with AMX
-(fine_tuning.json).
-
     python benchmarks/fine_tuning.py --project FOLDER   # a clone with SST-2 and SQuAD, after `dvc repro pretrain`
 """
 

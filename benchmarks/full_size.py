@@ -7,8 +7,7 @@ for a frozen body, which reads every batch here but each example only once in a 
 default settings; the study's LoRA has rank 32 on two matrices of a layer instead of 16 on four. The variables of
 docs/hardware.md, such as RETRACE_COMPILE, apply as in training.
 
-Last result: full_size.json has planned and measured memory on two cores, from a version whose batches were all the same
-and which timed the updates after the first.
+full_size.json is from a version whose batches were all the same and which timed the updates after the first.
 
     python benchmarks/full_size.py --share 16      # two cores; writes full_size.json
     python benchmarks/full_size.py --updates 50    # a GPU; writes full_size_gpu.json

@@ -3,9 +3,6 @@
 The project's text, repeated up to a given number of megabytes, goes through both stages, each in its own process;
 pretraining makes a few updates. The peak memory of each is recorded.
 
-Last result: 10 MB and 300 MB of WikiText-2: tokenizing 383 and 408 MiB, most of it for the SST-2 and SQuAD that the
-tokenizer is trained on too, pretraining 736 and 780 MiB (growth.json).
-
     python benchmarks/growth.py --project FOLDER   # a clone, after `dvc repro pretrain`
 """
 

@@ -8,8 +8,6 @@ outweigh everything else.
 
 Finally, two processes share a model (FSDP), and what each held is compared with what `retrace plan --sharded` says.
 
-Last result: within 1.0% of what tensors held; two processes that share a model, 0.6% (memory.json).
-
     python benchmarks/memory.py                  # about five minutes; writes memory.json
 """
 

@@ -2,9 +2,6 @@
 
 Run in a project whose pipeline is up to date; both sides are run in turn, seven times, and their medians compared.
 
-Last result: 1.2 s, in three runs 1.5 to 1.6 times as long as an empty pipeline of as many stages, in processor time
-too. DVC spends the difference on reading dvc.lock and on hashing dependencies and outputs.
-
     python benchmarks/noop.py
 """
 

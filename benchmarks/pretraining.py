@@ -5,9 +5,6 @@ is used as the `run_mlm` example with `--line_by_line` uses it: BERT, lines up t
 padded to the longest, AdamW, float32; once at its default learning rate and once at the best of a few.
 Afterwards both are evaluated on the same masked tokens of the validation text, once line by line and once in blocks.
 
-Last result, Retrace and Trainer: 13,187 and 1,502 real tokens per second; loss on lines after 3 minutes 4.21 and 6.82
-at the Trainer's best rate, on two cores with AMX (pretraining.json).
-
     python benchmarks/pretraining.py --project FOLDER   # a clone with WikiText-2, after `dvc repro tokenize`
 """
 

@@ -3,9 +3,6 @@
 Models of full size with random weights, after one update; medians of five checkpoints each. Nothing is trained
 meanwhile, so writing has both cores to itself.
 
-Last result: a frozen Llama of 154 million weights 0.04 MiB, LoRA on it 13.1 MiB, all of BERT-base 1,671 MiB, for which
-training waits 1 ms, 8 ms and 0.1 s (saving.json).
-
     python benchmarks/saving.py    # two minutes
 """
 

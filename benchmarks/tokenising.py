@@ -2,8 +2,6 @@
 
 Both sides run in turn, five times, on the same cores and with the project's own tokenizer.
 
-Last result: WikiText-2 at 0.73 times the speed of the bare call.
-
     python benchmarks/tokenising.py                    # the sample, after `dvc repro`
     python benchmarks/tokenising.py --project FOLDER   # another clone, such as one with WikiText-2
 """
