@@ -36,6 +36,8 @@ def test_baselines_of_sentences() -> None:
     assert majority(train, dev) == [1, 1]
     assert tfidf(train[:2] * 5, dev) == [0, 1]
     assert tfidf(train[:1], dev) == [1, 1]
+    order = [Example("good not bad", None, 1), Example("bad not good", None, 0)]
+    assert tfidf(order * 5, order[::-1]) == [0, 1], "pairs of words tell their order"
 
 
 @pytest.mark.parametrize(("good", "bad"), [("☀", "☂"), ("a", "b"), ("a ☀ !", "b ☂ ?")])

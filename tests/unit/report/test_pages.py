@@ -270,9 +270,9 @@ def test_what_is_worse_by_the_whole_interval_is_not_merely_called_not_better() -
     found = found_flags(Details(tasks={"sst2": details}), None)
     warnings = flag_warnings(found)
     assert {title: lines[0] for title, lines in warnings.items()} == {
-        "Worse than TF-IDF: Full on reviews": "Worse than a bag of words (TF-IDF), which ignores word order.",
-        "Not above TF-IDF: Full on reviews": "Not shown to be better than a bag of words (TF-IDF), which ignores word "
-        "order.",
+        "Worse than TF-IDF: Full on reviews": "Worse than logistic regression on words and pairs of words (TF-IDF).",
+        "Not above TF-IDF: Full on reviews": "Not shown to be better than logistic regression on words and pairs of "
+        "words (TF-IDF).",
     }
     assert [line.split(": ")[1] for line in flag_lines(found)] == ["worse than TF-IDF", "not above TF-IDF"]
     lower = {"accuracy": Figure("loss", "lower")}
