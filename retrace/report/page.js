@@ -162,7 +162,7 @@
     all: () => true,
     wrong: (right, own) => !right[own],
     only: (right, own) => !right[own] && right.filter(of => !of).length === 1,
-    disagree: right => right.some(Boolean) && !right.every(Boolean),
+    disagree: (right, own, example) => new Set(isClasses() ? methods().map(of => of.said[example]) : right).size > 1,
     allwrong: right => !right.some(Boolean),
     seeds: (right, own, example) => new Set(methods()[own].right.map(seed => seed[example])).size > 1,
   };

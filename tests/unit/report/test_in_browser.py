@@ -188,6 +188,22 @@ def test_predictions_are_searched_filtered_and_ordered(project: Path, show: Any)
         assert marked == [answer[2:].strip().replace("no answer", "") for answer in said], who
 
 
+def test_methods_that_are_wrong_in_ways_of_their_own_disagree(tmp_path: Path, show: Any) -> None:
+    """Of three texts of one class, both methods give the first another class each, the second the same wrong one."""
+    every = {"baseline": False, "sure": [42] * 3}
+    methods = [{"name": "Full", "right": ["001"], "said": [1, 1, 0], **every},
+               {"name": "LoRA", "right": ["000"], "said": [2, 1, 1], **every}]  # fmt: skip
+    task = {"title": "T", "noun": "texts", "number": None, "methods": methods, "classes": ["good", "bad", "odd"],
+            "text": ["A.", "B.", "C."], "passages": [], "passage": [], "gold": [0] * 3}  # fmt: skip
+    browsed = Browser(pack([task]), [("Full", 0), ("LoRA", 1)])
+    write_text(tmp_path / "own.html", as_html("T", [Section("S", [browsed])]))
+    page = show(tmp_path / "own.html")
+    page.wait_for_selector(".item")
+    page.select_option("#b-show", "disagree")
+    assert page.locator("#b-count").inner_text() == "2 of 3 texts"
+    assert page.locator(".item .head p").all_inner_texts() == ["A.", "C."]
+
+
 def test_without_scores_of_no_answer_nobody_is_said_to_be_sure(tmp_path: Path, show: Any) -> None:
     Maker(tmp_path, reviews=40, questions=40, methods=("full", "scratch"), seeds=(1,)).make()
     for path in (tmp_path / "predictions/squad").rglob(str(PREDICTIONS)):
