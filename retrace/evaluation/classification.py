@@ -170,11 +170,13 @@ class ClassificationTask(ScoredTask):
 
         `drawn`: numbers of the training examples that models and baselines are trained on; None for all.
         """
-        super().__init__([[(example.text, example.pair) for example in part] for part in parts], "words", given_away)
+        in_pairs = parts[-1][0].pair is not None
+        rows = [[(example.text, example.pair) for example in part] for part in parts]
+        super().__init__(rows, "words of first text" if in_pairs else "words", given_away)
         self._classes, self._examples = tuple(classes), parts[-1]
         self._train = parts[0] if drawn is None else [parts[0][number] for number in drawn]
         self._labels = np.array([example.label for example in self._examples])
-        self.given_how = INSIDE if self._examples[0].pair is None else INSIDE_FIRST
+        self.given_how = INSIDE_FIRST if in_pairs else INSIDE
         if drawn is not None and len(drawn) < len(parts[0]):
             self.notes["majority, tfidf"] = (
                 f"fitted to {len(drawn):,} of {len(parts[0]):,} training examples, those that the models of the first "

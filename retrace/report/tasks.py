@@ -302,7 +302,7 @@ def _by_group(task: TaskResults, method: str, kind: str) -> dict[str, tuple[int,
 def _group_text(task: TaskResults, kind: str, sizes: Mapping[str, int]) -> tuple[str, str]:
     """The title and the note; `sizes` has the number of examples of each group."""
     title, what = GROUPS.get(kind, (f"By {kind}", f"by {kind}"))
-    text = "passage" if task.kind == "question_answering" else "text"
+    text = next(iter(sizes)).partition(" words of ")[2] or "text"  # whose words are counted
     what = what.format(text=text, sizes=listed([f"{count:,}" for count in sizes.values()]), noun=task.noun)
     return title, f"{capital(task.legend.name)} {what}. Bars: 95% intervals."
 

@@ -374,6 +374,7 @@ def test_the_report_says_how_a_row_is_given_away() -> None:
     found = ClassificationTask(CLASSES, pairs[:1], pairs[1:])
     assert found.given.all()
     assert found.given_how.startswith("have a first text")
+    assert [*found.groups["length"]] == ["4 words of first text"]
 
 
 def test_150_classes_over_5000_rows_take_less_than_10_seconds_and_a_gigabyte() -> None:

@@ -153,6 +153,9 @@ def _of_groups(**kinds: Mapping[str, int]) -> list[tuple[str, str]]:
 def test_what_is_drawn_says_how_large_groups_by_length_are_and_no_group_is_of_all_examples() -> None:
     (_, note), (title, _) = sorted(_of_groups(length={"1–4 words": 80, "5 words": 20}, question_word={"who": 30}))
     assert note == "Accuracy by words of the text, in groups of 80 and 20 reviews. Bars: 95% intervals."
+    for text in ("passage", "first text"):
+        ((_, note),) = _of_groups(length={f"1–4 words of {text}": 80, f"5 words of {text}": 20})
+        assert note == f"Accuracy by words of the {text}, in groups of 80 and 20 reviews. Bars: 95% intervals."
     assert title == "By question word"
     assert _of_groups(length={"5 words": 100}, question_word={"other": 100}) == []
 
