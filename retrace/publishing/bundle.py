@@ -176,8 +176,9 @@ def _adapt_tokenizer(folder: Path, pretrained: Path, use: str, max_length: int |
 def _write_config(folder: Path, pretrained: Path, use: str, max_length: int | None) -> None:
     """Have the published tokenizer pad and cut as in training, and give segments if the model takes them.
 
-    The checkpoint's own may name no padding token, or other sides. Prompts are padded on the left. Our tokenizers are
-    saved as transformers' general class, which leaves segments out unless its config names them.
+    The checkpoint's own may name no padding token, or other sides. Prompts are padded on the left. Whether there are
+    segments would otherwise depend on transformers' class: the general one, as which our tokenizers are saved, leaves
+    them out, and BERT's gives them, even to a RoBERTa, which has no second one.
     """
     path = folder / CONFIGS[0]
     config = read_object(path) if path.is_file() else {}
@@ -188,8 +189,8 @@ def _write_config(folder: Path, pretrained: Path, use: str, max_length: int | No
         config["split_special_tokens"] = True
     if max_length is not None:  # else a longer text is read whole, or up to all positions of the model
         config["model_max_length"] = max_length
-    if takes_segments(read_config(pretrained)):
-        config["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
+    segments = ["token_type_ids"] if takes_segments(read_config(pretrained)) else []
+    config["model_input_names"] = ["input_ids", *segments, "attention_mask"]
     write_json(path, config)
 
 

@@ -170,6 +170,17 @@ def test_the_published_tokenizer_gives_a_pair_segments_if_the_model_takes_them(t
         assert _names(published)["tokenizer"]("the ale", "the hall").get("token_type_ids") == expected
 
 
+@torch.no_grad()
+def test_a_roberta_with_berts_tokenizer_is_given_no_segments(tmp_path: Path) -> None:
+    """As Korean ones are published; of segments they have an embedding of the first only."""
+    pretrained = tiny_pretrained(tmp_path / "pretrained", "roberta")
+    path = pretrained / "tokenizer_config.json"
+    write_json(path, read_json(path) | {"tokenizer_class": "BertTokenizer"})
+    published, _, _ = _publish(tmp_path, _tuning("full", "classifier"), pretrained)
+    names = _names(published)
+    assert names["model"](**names["tokenizer"]("the ale", "the hall", return_tensors="pt")).logits.shape == (1, 3)
+
+
 @pytest.mark.parametrize("method", ["full", "lora", "adapter"])
 def test_the_published_tokenizer_adds_the_special_tokens_of_training(tmp_path: Path, method: str) -> None:
     """Also if the checkpoint's own tokenizer adds none, as those of some causal models."""
