@@ -23,7 +23,7 @@ from retrace.hub.pins import Pin
 from retrace.models.heads import AUTO_CLASSES, Head, family_of, objective_of, read_config, read_model, takes_segments
 from retrace.publishing.load import BASE, DESCRIPTION, Tuning, read_tuned
 from retrace.tasks.question_answering.extractive import RARE_SHARE, word_shares
-from retrace.tokens.tokenizer import CONFIGS, copy_tokenizer, load_tokenizer, token_id
+from retrace.tokens.tokenizer import CONFIGS, NAMES, copy_tokenizer, load_tokenizer, token_id
 from retrace.tokens.tokenizer import FILE as TOKENIZER
 
 UNSENT = shutil.ignore_patterns(SUMS)  # checksums of the folder as it was trained
@@ -174,16 +174,18 @@ def _adapt_tokenizer(folder: Path, pretrained: Path, use: str, max_length: int |
 
 
 def _write_config(folder: Path, pretrained: Path, use: str, max_length: int | None) -> None:
-    """Have the published tokenizer pad and cut as in training, and give segments if the model takes them.
+    """Have the published tokenizer encode, pad and cut as in training, and give segments if the model takes them.
 
-    The checkpoint's own may name no padding token, or other sides. Prompts are padded on the left. Whether there are
-    segments would otherwise depend on transformers' class: the general one, as which our tokenizers are saved, leaves
-    them out, and BERT's gives them, even to a RoBERTa, which has no second one.
+    The checkpoint's own may name no padding token, or other sides. Prompts are padded on the left. Of transformers'
+    classes only the general one takes the tokenizer's file as it is: others, such as RobertaTokenizer, have their own
+    normalizer and format. It knows no special tokens but those that are named, and whether there are segments otherwise
+    depends on the class: BERT's gives them even to a RoBERTa, which has no second one.
     """
-    path = folder / CONFIGS[0]
-    config = read_object(path) if path.is_file() else {}
+    path, special = folder / CONFIGS[0], load_tokenizer(folder).special
+    named = {name: token for role, (name, *_) in NAMES.items() if (token := getattr(special, role))}
+    config: dict[str, Any] = named | (read_object(path) if path.is_file() else {})
     config.pop("auto_map", None)  # names code that came with a checkpoint, as in read_config
-    config["pad_token"] = load_tokenizer(folder).special.pad
+    config |= {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": special.pad}
     config |= {"padding_side": "left"} if use == "causal" else {"padding_side": "right", "truncation_side": "right"}
     if use in ("classifier", "spans"):  # a special token that is spelt out in a text is ordinary text
         config["split_special_tokens"] = True

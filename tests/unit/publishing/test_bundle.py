@@ -31,6 +31,7 @@ from retrace.tasks.question_answering.extractive import (
 )
 from retrace.tasks.question_answering.generative import Generator
 from retrace.tokens.tokenizer import Vocabulary, copy_tokenizer, load_tokenizer
+from tests.hub.content.models import ROBERTA, write_model
 from tests.tiny import FAMILIES, tiny_pretrained, tiny_questions
 
 IDS = torch.tensor([[2, 20, 21, 22, 23, 3]])
@@ -190,6 +191,18 @@ def test_the_published_tokenizer_adds_the_special_tokens_of_training(tmp_path: P
     published, _, _ = _publish(tmp_path, _tuning(method, "classifier"), pretrained)
     own = load_tokenizer(pretrained).encode("the ale").ids
     assert _names(published)["tokenizer"]("the ale")["input_ids"] == own
+
+
+@pytest.mark.parametrize("change", [{"post_processor": None}, {"normalizer": {"type": "Lowercase"}}])
+def test_the_published_tokenizer_is_what_its_file_says(tmp_path: Path, change: dict[str, Any]) -> None:
+    """As in training. RobertaTokenizer, which transformers takes where no class is named, has parts of its own."""
+    pretrained = write_model(tmp_path / "pretrained", ROBERTA)
+    path = pretrained / "tokenizer.json"
+    write_json(path, read_json(path) | change)
+    published, _, _ = _publish(tmp_path, _tuning("full", "classifier"), pretrained)
+    own, tokenizer = load_tokenizer(pretrained), _names(published)["tokenizer"]
+    assert tokenizer("The ale", "the hall")["input_ids"] == own.encode("The ale", "the hall").ids
+    assert (tokenizer.cls_token, tokenizer.mask_token) == ("<s>", "<mask>")
 
 
 @pytest.mark.parametrize(("family", "head"), [("llama", "classifier"), ("llama", "language_model"), ("bert", "spans")])
