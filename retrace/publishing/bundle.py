@@ -116,11 +116,14 @@ def _write_adapter(tuning: Tuning, model: PreTrainedModel, pretrained: Path, add
     if not base:
         _save_whole(read_model(tuning.head, pretrained, 0, "sdpa", tuning.classes), folder)
         return _whole_lines(use, address)
+    is_other = read_config(pretrained).num_labels != model.config.num_labels  # it may have been tuned on another task
     given: dict[str, Any] = {
         "revision": commit,
         "dtype": "float32",  # as in training; the published base may be in bf16, and its config may name no padding
         "pad_token_id": model.config.pad_token_id,
         "id2label": dict(enumerate(tuning.classes)) or None,
+        "num_labels": model.config.num_labels if is_other and not tuning.classes else None,
+        "ignore_mismatched_sizes": is_other or None,
         "key_mapping": getattr(family_of(model.config), "KEY_MAPPING", {}).get(tuning.head),
     }
     options = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)

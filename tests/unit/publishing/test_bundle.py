@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from transformers import AutoModelForSequenceClassification
 
 from retrace.compute.sharding import gather_weights
 from retrace.core.errors import InputError
@@ -268,6 +269,18 @@ def test_an_adapter_of_lora_is_loaded_onto_that_commit_by_transformers_and_by_pe
     assert not list(folder.rglob("model.safetensors"))
     config = read_json(folder / "adapter_config.json")
     assert (config["base_model_name_or_path"], config["revision"]) == ("org/base", PIN.commit)
+
+
+@pytest.mark.parametrize("head", ["classifier", "spans"])
+@pytest.mark.parametrize("family", ["roberta", "modernbert"])
+def test_lora_is_loaded_onto_a_base_that_was_tuned_on_other_classes(tmp_path: Path, family: str, head: Head) -> None:
+    """As on MNLI, from which smaller tasks are often started. ModernBERT calls its head for spans a classifier too."""
+    pretrained = tiny_pretrained(tmp_path / "pretrained", family)
+    AutoModelForSequenceClassification.from_pretrained(pretrained, num_labels=4).save_pretrained(pretrained)
+    address = Address(str(tmp_path / "published"), None, Pin(str(pretrained), PIN.commit))
+    published, model, _ = _publish(tmp_path, _tuning("lora", head), pretrained, address)
+    with torch.no_grad():
+        torch.testing.assert_close(_answer(_loaded(published)), _answer(model))
 
 
 @pytest.mark.parametrize("method", ["lora", "adapter"])
