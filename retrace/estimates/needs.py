@@ -50,11 +50,15 @@ class Planned:
     fetched: Path | None  # the folder of a checkpoint of the hub that it starts from
     needs: Needs
     there: int = 0  # bytes of weights that are there already, perhaps from other settings
+    trains: bool = True  # False with pretrain.epochs: 0, which passes the weights of a checkpoint on
 
     @property
     def peak(self) -> int:
         """Peak bytes of tensors; on a CPU, a body that stays frozen is loaded in float32 before it is rounded."""
-        return max(self.needs.peak, 0 if torch.cuda.is_available() else FLOAT * self.needs.parameters)
+        loaded = FLOAT * self.needs.parameters
+        if not self.trains:
+            return loaded
+        return max(self.needs.peak, 0 if torch.cuda.is_available() else loaded)
 
     @property
     def saved(self) -> int:
@@ -69,6 +73,8 @@ class Planned:
     @property
     def state(self) -> int:
         """Bytes of a saved state: weights, moments and, in fine-tuning, the weights of the kept epoch."""
+        if not self.trains:
+            return 0
         return self.needs.checkpoint + (0 if self.name == PRETRAINING else self.saved)
 
 
@@ -149,7 +155,7 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
         check_length("params.yaml: pretrain.block_size", recipe.block_size, own)
         needs = pretraining_needs(own, recipe, math.ceil(recipe.batch_size / processes), bf16, attention)
         starts = read_initial_checkpoint(params).origin is not None
-        yield Planned(PRETRAINING, CHECKPOINT if starts else None, needs, _bytes(PRETRAINED))
+        yield Planned(PRETRAINING, CHECKPOINT if starts else None, needs, _bytes(PRETRAINED), recipe.epochs > 0)
     for task in grid.all_tasks:
         for label in grid.methods_of(task):
             method = read_method(params, label, task)

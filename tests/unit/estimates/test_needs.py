@@ -94,6 +94,17 @@ def test_a_checkpoint_that_is_pretrained_on_is_fetched_first(machine) -> None:
     assert before - needs._disk([run]) == 3 * 4 * run.needs.parameters  # the hub's cache, data/model, DVC's cache
 
 
+def test_weights_that_are_passed_on_need_no_update_and_save_no_state(machine) -> None:
+    given = {"family": "bert", "model.checkpoint": BERT, "pretrain.epochs": 0}
+    machine.project.set_all(given | {"finetune.methods": ["frozen"], "finetune.squad_methods": []})
+    (run,) = _planned(needs.PRETRAINING)
+    weights = 4 * run.needs.parameters
+    assert (run.peak, run.saved, run.state) == (weights, weights, 0)
+    assert needs._disk([run]) == (3 + 2) * weights  # fetched and passed on, with the copies of each
+    machine.disk = 10 * GIB
+    assert retrace("needs").code == 0, "1 GiB holds the weights, but no update of all of them"
+
+
 def test_a_task_has_its_own_dropout_and_answers_are_as_long_as_by_default(machine) -> None:
     machine.project.set_all({"finetune.methods": ["full"], "sst2.optimizer.kind": "adamw"})
     (plain,) = _planned("sst2 full 1")
