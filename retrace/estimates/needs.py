@@ -23,7 +23,7 @@ from retrace.estimates.memory import FLOAT, Load, Needs, update_needs
 from retrace.finetuning.method import Method, read_method
 from retrace.finetuning.run import adjusted
 from retrace.finetuning.settings import INPUT_LENGTHS, FineTuneSettings
-from retrace.hub.pins import PinnedFolder, read_initial_checkpoint
+from retrace.hub.pins import Pin, PinnedFolder, read_initial_checkpoint
 from retrace.models.heads import Head, check_length, objective_of, read_config
 from retrace.objectives.language_modelling import masked_of
 from retrace.pretraining.settings import PretrainSettings
@@ -47,7 +47,7 @@ class Planned:
     """A training run of params.yaml."""
 
     name: str
-    fetched: Path | None  # the folder of a checkpoint of the hub that it starts from
+    fetched: Path | None  # the folder of a checkpoint that it starts from and that has to be fetched first
     needs: Needs
     there: int = 0  # bytes of weights that are there already, perhaps from other settings
     trains: bool = True  # False with pretrain.epochs: 0, which passes the weights of a checkpoint on
@@ -134,10 +134,22 @@ def config_of(params: Mapping[str, Any], name: str | None = None) -> PreTrainedC
     if isinstance(origin, PinnedFolder):
         return find_model(str(origin.path.resolve())).config  # absolute, as architectures are found by name
     folder = CHECKPOINT if name is None else named_checkpoint(name)
-    if (folder / FACTS).is_file() and checkpoint_facts(folder)["from"] == str(origin):  # else it holds another one
+    if _holds(folder, origin):
         return read_config(folder)
     architecture = ARCHITECTURES.get(origin.repository)
     return find_model(architecture).config if architecture else None
+
+
+def _holds(folder: Path, origin: Pin | PinnedFolder) -> bool:
+    """Whether a checkpoint's folder holds the one of this origin, and not another that was fetched before."""
+    return (folder / FACTS).is_file() and checkpoint_facts(folder)["from"] == str(origin)
+
+
+def _unfetched(params: Mapping[str, Any], name: str | None) -> Path | None:
+    """The folder of the checkpoint `name`, or of the one under `model`; None if there is none, or it is there."""
+    origin = read_initial_checkpoint(params, name).origin
+    folder = CHECKPOINT if name is None else named_checkpoint(name)
+    return None if origin is None or _holds(folder, origin) else folder
 
 
 def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None) -> Iterator[Planned]:
@@ -154,8 +166,7 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
         recipe = build(PretrainSettings, params, "pretrain")
         check_length("params.yaml: pretrain.block_size", recipe.block_size, own)
         needs = pretraining_needs(own, recipe, math.ceil(recipe.batch_size / processes), bf16, attention)
-        starts = read_initial_checkpoint(params).origin is not None
-        yield Planned(PRETRAINING, CHECKPOINT if starts else None, needs, _bytes(PRETRAINED), recipe.epochs > 0)
+        yield Planned(PRETRAINING, _unfetched(params, None), needs, _bytes(PRETRAINED), recipe.epochs > 0)
     for task in grid.all_tasks:
         for label in grid.methods_of(task):
             method = read_method(params, label, task)
@@ -166,7 +177,8 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
                 for key in INPUT_LENGTHS:
                     check_length(f"params.yaml: {task}.{key}", getattr(settings, key, None), config)
                 needs = _tuning_needs(settings, method, config, processes, bf16, attention)
-                fetched = None if method.base == PRETRAINED else method.base
+                name = method.settings.checkpoint
+                fetched = None if name is None else _unfetched(params, name)
                 for cell in cells:
                     yield Planned(cell.title, fetched, needs, _bytes(WEIGHTS / cell.path))
 
@@ -217,11 +229,7 @@ def head_and_load(
 def _disk(runs: Iterable[Planned]) -> int:
     """Bytes that are still to be written."""
     left = [run for run in runs if not run.is_done]
-    fetched = {
-        run.fetched: FLOAT * run.needs.parameters
-        for run in left
-        if run.fetched is not None and not (run.fetched / "config.json").is_file()
-    }
+    fetched = {run.fetched: FLOAT * run.needs.parameters for run in left if run.fetched is not None}
     states = STATES * max((run.state for run in left), default=0)
     return FETCHED * sum(fetched.values()) + TRAINED * sum(run.saved for run in left) + states
 

@@ -91,7 +91,22 @@ def test_a_checkpoint_that_is_pretrained_on_is_fetched_first(machine) -> None:
     before = needs._disk([run])
     Path("data/model").mkdir()
     find_model("bert-base").config.save_pretrained("data/model")
-    assert before - needs._disk([run]) == 3 * 4 * run.needs.parameters  # the hub's cache, data/model, DVC's cache
+    for origin, written in (("org/other@" + "1" * 40, 0), (BERT, 3)):  # the hub's cache, data/model, DVC's cache
+        write_json(Path("data/model/source.json"), {"from": origin})
+        assert before - needs._disk(_planned(needs.PRETRAINING)) == written * 4 * run.needs.parameters
+
+
+def test_a_further_checkpoint_is_fetched_again_if_its_folder_holds_another(machine) -> None:
+    checkpoints = {"bert": {"family": "bert", "checkpoint": BERT}}
+    machine.project.set_all({"checkpoints": checkpoints, "methods.full": {"checkpoint": "bert"}})
+    folder = Path("data/checkpoints/bert")
+    find_model("bert-base").config.save_pretrained(folder)
+    fetched = []
+    for origin in ("org/other@" + "1" * 40, BERT):
+        write_json(folder / "source.json", {"from": origin})
+        (run,) = _planned("sst2 full 1")
+        fetched.append(run.fetched)
+    assert fetched == [folder, None]
 
 
 def test_weights_that_are_passed_on_need_no_update_and_save_no_state(machine) -> None:
