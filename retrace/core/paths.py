@@ -38,8 +38,10 @@ def require_checkout(*names: Path | str, folder: Path = Path()) -> None:
     """Raise InputError if a folder lacks these files of a checkout; by default the pipeline and DVC's folder."""
     for path in [folder / name for name in names or ("dvc.yaml", ".dvc")]:
         if not path.exists():
-            above = (str(place) for place in Path.cwd().parents if (place / "dvc.yaml").is_file())
-            raise InputError(f"{path}: no such file or folder; run it in {next(above, 'the folder of a checkout')}")
+            above = [place for place in Path.cwd().parents if (place / "dvc.yaml").is_file()]
+            above.sort(key=lambda place: not (place / ".dvc").is_dir())  # data/ and studies/ have a dvc.yaml too
+            where = above[0] if above else "the folder of a checkout"
+            raise InputError(f"{path}: no such file or folder; run it in {where}")
 
 
 def questions_path(folder: Path, part: str) -> Path:

@@ -282,6 +282,19 @@ def test_within_a_checkout_it_says_which_folder_to_run_it_in(here: Path, monkeyp
     assert refused("check") == f"error: params.yaml: no such file or folder; run it in {here}\n"
 
 
+@pytest.mark.parametrize(("within", "command"), [("data/own", "check"), ("studies/two-cores", "stop")])
+def test_below_another_pipeline_it_names_the_folder_of_the_checkout(
+    here: Path, monkeypatch: pytest.MonkeyPatch, within: str, command: str
+) -> None:
+    """And not data/ or studies/, which have a dvc.yaml of their own."""
+    (here / ".dvc").mkdir()
+    (here / within).mkdir(parents=True)
+    for folder in (here, (here / within).parent):
+        (folder / "dvc.yaml").touch()
+    monkeypatch.chdir(within)
+    assert refused(command).endswith(f": no such file or folder; run it in {here}\n")
+
+
 def test_programs_that_are_not_on_the_path(checkout: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
     assert _wrong() == [("environment", "dvc and git not on the PATH", "source .venv/bin/activate")]
