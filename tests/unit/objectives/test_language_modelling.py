@@ -1,10 +1,18 @@
-"""Batches of blocks: how many, where they begin, and how they are handed to a model."""
+"""Batches of blocks: how many, where they begin, what is masked in them, and how they are handed to a model."""
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import cast
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
+from retrace.models.language_model import make_language_model
 from retrace.objectives.language_modelling import (
     IGNORED,
     BlockModelling,
@@ -13,13 +21,18 @@ from retrace.objectives.language_modelling import (
     mask_blocks,
     masked_batches,
     masked_of,
+    mean_loss,
+    next_tokens,
+    sliding_batches,
 )
-from retrace.tokens.tokenizer import Vocabulary
-from tests.tiny import tiny_device, tiny_tokenizer
+from retrace.tokens.settings import TokenizerSettings
+from retrace.tokens.tokenizer import Vocabulary, token_id, train_tokenizer, word_edges
+from tests.sharded import TOKENIZER, VOCABULARY, start
+from tests.tiny import tiny_config, tiny_device
 
 
 def _causal(stream: np.ndarray, block: int, batch_size: int) -> BlockModelling:
-    return BlockModelling(stream, Vocabulary.of(tiny_tokenizer()), block, batch_size, None, 1)
+    return BlockModelling(stream, VOCABULARY, block, batch_size, None, 1)
 
 
 def test_every_batch_is_full_wherever_the_epoch_begins() -> None:
@@ -45,7 +58,7 @@ def test_an_epoch_begins_anywhere_that_leaves_a_block() -> None:
 def test_the_last_epochs_are_of_their_own_text_in_several_passes() -> None:
     """Two epochs of eight steps over everything, then eight over five blocks: four passes of two."""
     stream = np.arange(9 * 5 * 2)
-    objective = BlockModelling(stream, Vocabulary.of(tiny_tokenizer()), 5, 2, None, 1, stream[:29], 2)
+    objective = BlockModelling(stream, VOCABULARY, 5, 2, None, 1, stream[:29], 2)
     assert objective.steps == 8
     for epoch in (1, 2):
         starts = torch.cat([batch.ids[:, 0] for batch in objective.batches(epoch)])
@@ -60,7 +73,7 @@ def test_the_last_epochs_are_of_their_own_text_in_several_passes() -> None:
         assert len((starts % 5).unique()) == 1
     assert len((passes[:, 0] % 5).unique()) > 1
     with pytest.raises(InputError, match="the text has 4 tokens, which do not fill one block of 5"):
-        BlockModelling(stream, Vocabulary.of(tiny_tokenizer()), 5, 2, None, 1, stream[:4], 2)
+        BlockModelling(stream, VOCABULARY, 5, 2, None, 1, stream[:4], 2)
 
 
 def test_a_compiled_model_gets_few_numbers_of_targets() -> None:
@@ -80,12 +93,12 @@ def test_a_compiled_model_gets_few_numbers_of_targets() -> None:
 @pytest.mark.parametrize(("rate", "masked"), [(0.29, 29), (0.3, 30), (0.299, 29), (0.001, 1)])
 def test_a_share_that_is_a_whole_number_of_tokens_is_not_one_less(rate: float, masked: int) -> None:
     blocks, generator = torch.full((1, 100), 9), torch.Generator().manual_seed(1)
-    labels = mask_blocks(blocks, Masking(rate), Vocabulary.of(tiny_tokenizer()), generator).labels
+    labels = mask_blocks(blocks, Masking(rate), VOCABULARY, generator).labels
     assert (labels != IGNORED).sum() == masked_of(100, rate) == masked
 
 
 def test_a_held_out_text_shorter_than_a_block_is_one_block() -> None:
-    (found,) = masked_batches(np.arange(5, 35), 64, 0.2, Vocabulary.of(tiny_tokenizer()))
+    (found,) = masked_batches(np.arange(5, 35), 64, 0.2, VOCABULARY)
     assert found.ids.shape == (1, 30)
     assert (found.labels != IGNORED).sum() == 6
 
@@ -96,7 +109,110 @@ def test_the_first_word_of_a_document_is_masked_as_often_as_others() -> None:
     continues = torch.zeros(10, dtype=torch.bool)
     continues[7] = True
     masking, generator = Masking(0.4, continues=continues), torch.Generator().manual_seed(1)
-    masked = mask_blocks(blocks.repeat(600, 1), masking, Vocabulary.of(tiny_tokenizer()), generator).labels != IGNORED
+    masked = mask_blocks(blocks.repeat(600, 1), masking, VOCABULARY, generator).labels != IGNORED
     assert masked[:, [0, 4]].sum() == 0
     for share in masked[:, 1:4].float().mean(0):  # two of three words
         assert share == pytest.approx(2 / 3, abs=0.08)
+
+
+@given(st.integers(8, 64), st.integers(5, 90), st.integers(0, 99))
+@settings(max_examples=50)
+def test_a_fixed_share_is_masked_and_never_a_special_token(length: int, percent: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    blocks = torch.randint(0, VOCABULARY.size, (4, length), generator=generator)
+    masked = mask_blocks(blocks, Masking(percent / 100), VOCABULARY, generator)
+    chosen = masked.labels != IGNORED
+    ordinary = ~torch.isin(blocks, torch.tensor(VOCABULARY.special))
+    counts = torch.tensor([max(1, real * percent // 100) for real in (blocks != VOCABULARY.pad).sum(1).tolist()])
+    assert (chosen.sum(1) == torch.minimum(counts, ordinary.sum(1))).all()
+    assert torch.equal(masked.ids, torch.where(chosen, cast(int, VOCABULARY.mask), blocks))
+    assert (masked.labels[chosen] == blocks[chosen]).all()
+    assert not (chosen & ~ordinary).any()
+
+
+@given(st.integers(8, 64), st.integers(10, 60), st.integers(0, 99))
+@settings(max_examples=50)
+def test_words_are_masked_as_a_whole(length: int, percent: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    blocks = torch.randint(5, VOCABULARY.size, (4, length), generator=generator)
+    continues = torch.arange(VOCABULARY.size) % 3 == 0
+    masking = Masking(percent / 100, continues=continues)
+    chosen = mask_blocks(blocks, masking, VOCABULARY, generator).labels != IGNORED
+    count = max(1, length * percent // 100)
+    for block, here in zip(blocks, chosen, strict=True):
+        starts = [0, *(at for at in range(1, length) if not continues[block[at]]), length]
+        words = [here[start:end] for start, end in pairwise(starts)]
+        longest = max(len(word) for word in words)
+        if longest <= count:
+            assert all(word.all() or not word.any() for word in words)
+            assert count - longest < here.sum() <= count
+        assert here.any()
+
+
+def test_a_word_after_a_line_break_is_masked_without_the_one_before() -> None:
+    lines = ["the river of the town .\nthe ale\tof the hall"] * 60
+    tokenizer = train_tokenizer(TokenizerSettings(kind="bpe", vocab_size=282), lambda: lines)
+    continues, closes = map(torch.tensor, word_edges(tokenizer))
+    ids = torch.tensor(tokenizer.encode_documents(lines))
+    masking = Masking(0.3, continues=continues, closes=closes)
+    chosen = mask_blocks(ids, masking, Vocabulary.of(tokenizer), seeded(0, "masks")).labels != IGNORED
+    for letter in "Ċĉ":
+        (at,) = torch.nonzero(ids[0] == token_id(tokenizer, letter))[:, 0].tolist()
+        neighbours = [(chosen[:, at] == chosen[:, at + step]).float().mean().item() for step in (-1, 1)]
+        assert all(same < 0.8 for same in neighbours)
+        assert chosen[:, at].any()
+
+
+def test_berts_masks_are_mostly_masks_and_some_are_any_token_but_a_special_one() -> None:
+    """8 in 10 of 4,000 tokens become the mask, 1 stays the same, and 1 becomes one of four, possibly the same."""
+    vocabulary = Vocabulary(9, 8, 3, 0, 2, 4)
+    masked = mask_blocks(torch.ones((200, 40), dtype=torch.int64), Masking(0.5, "80-10-10"), vocabulary, seeded(0, ""))
+    assert (masked.ids[masked.labels == IGNORED] == 1).all()
+    ids, counts = masked.ids[masked.labels == 1].unique(return_counts=True)
+    assert ids.tolist() == [1, vocabulary.mask, 5, 6, 7]
+    assert counts[:2].tolist() == pytest.approx([500, 3200], abs=80)
+    assert counts[2:].tolist() == pytest.approx([100] * 3, abs=30)
+
+
+def test_each_epoch_is_masked_anew_and_reproducibly() -> None:
+    _, objective = start("modernbert", False, tiny_device())
+    one, again, two = (list(objective.batches(epoch)) for epoch in (1, 1, 2))
+    assert len(one) == len(two) == objective.steps
+    assert all(torch.equal(a.ids, b.ids) for a, b in zip(one, again, strict=True))
+    assert not torch.equal(one[0].labels, two[0].labels)
+
+
+def test_masking_needs_a_mask_token() -> None:
+    blocks = torch.full((1, 8), 20)
+    with pytest.raises(InputError, match="the tokenizer has no mask"):
+        mask_blocks(blocks, Masking(0.3), replace(VOCABULARY, mask=None), seeded(0, "test"))
+
+
+def test_each_label_is_the_next_token() -> None:
+    blocks = torch.tensor([[VOCABULARY.begin, 10, 11, VOCABULARY.unknown, 12, VOCABULARY.end]])
+    labelled = next_tokens(blocks, VOCABULARY)
+    assert torch.equal(labelled.ids, blocks)
+    assert labelled.labels.tolist() == [[10, 11, IGNORED, 12, IGNORED, IGNORED]]
+
+
+@given(st.integers(2, 40), st.integers(1, 40), st.integers(41, 200), st.integers(1, 5))
+@settings(max_examples=50)
+def test_sliding_windows_predict_each_token_once(block: int, stride: int, length: int, batch: int) -> None:
+    stride = min(stride, block - 1)
+    stream = np.arange(5, 5 + length)
+    asked = []
+    for labelled in sliding_batches(stream, block, stride, Vocabulary(300, 0, 1, 2, 3, 4), batch):
+        for ids, labels in zip(labelled.ids, labelled.labels, strict=True):
+            places = torch.nonzero(labels != IGNORED)[:, 0]
+            assert torch.equal(labels[places], ids[places] + 1)
+            if asked:
+                assert places[0] + 1 >= block - stride
+            asked += labels[places].tolist()
+    assert asked == list(range(6, 5 + length))
+
+
+def test_a_mean_loss_without_targets_is_an_input_error() -> None:
+    model = make_language_model(tiny_config("modernbert", TOKENIZER), 0, "eager")
+    nothing = [LabelledBatch(torch.zeros(1, 4, dtype=torch.long), torch.full((1, 4), IGNORED))]
+    with pytest.raises(InputError, match="no token to predict"):
+        mean_loss(model.eval(), nothing, tiny_device())
