@@ -1,4 +1,4 @@
-"""Commands of `retrace` in this process, and code in a process of its own."""
+"""Commands of `retrace` in this process, code in a process of its own, and the environment of one that sees GPUs."""
 
 import io
 import os
@@ -45,3 +45,12 @@ def python(code: str, *arguments: str, folder: Path = ROOT, **variables: str) ->
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     command = [sys.executable, "-c", code, *arguments]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def pretend_gpus(folder: Path, count: int) -> dict[str, str]:
+    """The environment of a process that sees this many GPUs, from GPU-0 on, with their leases in the folder."""
+    folder.mkdir(exist_ok=True)
+    program = folder / "nvidia-smi"
+    program.write_text("#!/bin/sh\n" + "".join(f"echo GPU-{number}\n" for number in range(count)))
+    program.chmod(0o755)
+    return {"PATH": f"{folder}:{os.environ['PATH']}", "TMPDIR": str(folder), "RETRACE_SHARE_GPUS": "false"}

@@ -21,8 +21,7 @@ from submitit.slurm.slurm import SlurmExecutor
 from retrace.cli import spread
 from retrace.core.guard import running
 from tests import warm
-from tests.commands import retrace
-from tests.gpus import pretend_gpus
+from tests.commands import pretend_gpus, retrace
 from tests.toy import ROOT, Project
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what DVC uses

@@ -17,8 +17,7 @@ from retrace.cli import doctor
 from retrace.cli.check import cache_folder
 from retrace.core.files import write_text
 from retrace.core.guard import take
-from tests.commands import refused, retrace
-from tests.gpus import pretend_gpus
+from tests.commands import pretend_gpus, refused, retrace
 from tests.toy import ROOT, Project, copy_settings
 
 

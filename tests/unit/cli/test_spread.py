@@ -11,7 +11,7 @@ from retrace.cli import spread
 from retrace.cli.spread import _default_jobs, _repro
 from retrace.cli.workers import Here, Queued, Slurm, log_of, why_failed
 from retrace.core.files import write_text
-from tests.gpus import pretend_gpus
+from tests.commands import pretend_gpus
 
 CORES = len(os.sched_getaffinity(0))
 

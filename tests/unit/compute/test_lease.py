@@ -10,8 +10,7 @@ import pytest
 
 from retrace.compute.lease import lease_gpus, visible_gpus
 from retrace.core.errors import InputError
-from tests.commands import python
-from tests.gpus import pretend_gpus
+from tests.commands import pretend_gpus, python
 from tests.toy import ROOT
 
 TAKE = """
