@@ -195,12 +195,6 @@ def test_elsewhere_it_says_where_to_run_it(here: Path, command: str) -> None:
     assert refused(command) == f"error: .dvc: {said}"
 
 
-@pytest.mark.parametrize("command", ["check", "needs"])
-def test_without_settings_it_says_where_to_run_it(here: Path, command: str) -> None:
-    said = "no such file or folder; run it in the folder of a checkout\n"
-    assert refused(command) == f"error: params.yaml: {said}"
-
-
 @pytest.mark.parametrize("level", ["", "--local "])
 def test_a_remote_whose_downloads_are_not_checked(checkout: Project, level: str) -> None:
     config = checkout.folder / (".dvc/config.local" if level else ".dvc/config")
