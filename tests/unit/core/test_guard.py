@@ -205,25 +205,22 @@ def test_a_setting_that_yaml_reads_as_a_date_is_part_of_the_digest() -> None:
     assert found[0] != found[1]
 
 
-def test_code_that_is_edited_while_a_stage_runs_fails_it(tmp_path: Path) -> None:
-    edit = "from pathlib import Path\nwith guarded('x', [], {}): Path(__file__).write_text('edited')"
-    done = _run_stage(tmp_path, "long", f"from retrace.core.guard import guarded\n{edit}")
-    assert "InputError: stages/long.py changed while x ran; run it again" in done.stderr
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [("stages/long.py", True), ("retrace/sample/words.json", True), ("retrace/report/page.css", False)],
+)
+def test_code_that_is_edited_while_a_stage_runs_fails_it(tmp_path: Path, name: str, counts: bool) -> None:
+    """A file beside an imported module is code too, as DVC records its folder: here words, which the import reads."""
+    edit = f"with guarded('x', [], {{}}): Path('{name}').write_text('edited')"
+    imports = "from pathlib import Path\nimport retrace.sample.language\nfrom retrace.core.guard import guarded"
+    done = _run_stage(tmp_path, "long", f"{imports}\n{edit}")
+    assert (f"InputError: {name} changed while x ran; run it again" in done.stderr) == counts, done.stderr
+    assert (done.returncode != 0) == counts
 
 
 def test_what_the_guard_takes_for_code_is_what_dvc_takes_for_code() -> None:
     listed = re.findall(r"^!/retrace/\*\*/\*(\.\w+)$", (ROOT / ".dvcignore").read_text(), re.MULTILINE)
     assert tuple(listed) == guard.KINDS
-
-
-@pytest.mark.parametrize(("name", "counts"), [("sample/words.json", True), ("report/page.css", False)])
-def test_a_file_beside_an_imported_module_is_code_too(tmp_path: Path, name: str, counts: bool) -> None:
-    """DVC records it with the folder of the module: here the words of the corpus, which the import reads."""
-    edit = f"with guarded('x', [], {{}}): Path('retrace/{name}').write_text('edited')"
-    imports = "from pathlib import Path\nimport retrace.sample.language\nfrom retrace.core.guard import guarded"
-    done = _run_stage(tmp_path, "long", f"{imports}\n{edit}")
-    assert (f"InputError: retrace/{name} changed while x ran; run it again" in done.stderr) == counts, done.stderr
-    assert (done.returncode != 0) == counts
 
 
 def test_what_runs_in_the_workspace_of_a_study_is_running_here() -> None:
