@@ -215,12 +215,9 @@ def test_a_wrong_preset_is_one_line_and_changes_nothing(folder: Path, text: str,
     assert _lines(folder) == _lines(ROOT)
 
 
-def test_a_preset_that_does_not_exist(folder: Path) -> None:
+def test_a_preset_that_does_not_exist_and_a_folder_without_presets(folder: Path) -> None:
     said = "error: huge: no such file or preset; presets: bert-base, real, sample\n"
     assert refused("preset", "huge") == said
-
-
-def test_without_presets_it_says_where_to_run_it(folder: Path) -> None:
     (folder / "presets").rename(folder / "others")
     said = "presets: no such file or folder; run it in the folder of a checkout\n"
     assert refused("preset", "real").endswith(said)

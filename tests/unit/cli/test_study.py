@@ -42,10 +42,13 @@ def test_studies_are_listed_with_how_they_were_run() -> None:
 
 
 @pytest.mark.usefixtures("mood")
-def test_what_is_not_there_is_one_line() -> None:
+def test_what_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused("study", "compare", "news") == "error: NAME: 'news' is not a study; expected one of mood\n"
     said = "error: studies/mood has not been run; use: retrace study run mood\n"
     assert refused("study", "compare", "mood") == said
+    monkeypatch.chdir("/")
+    said = "error: studies: no such file or folder; run it in the folder of a checkout\n"
+    assert refused("study", "list") == said
 
 
 @pytest.mark.usefixtures("mood")
@@ -55,12 +58,6 @@ def test_settings_of_dvc_that_it_cannot_read_are_one_line() -> None:
     said = refused("study", "run", "mood", "--small")
     assert said.startswith("error: DVC's configuration (.dvc/config or .dvc/config.local): ")
     assert "secret" not in said
-
-
-def test_a_folder_without_studies_is_one_line(monkeypatch) -> None:
-    monkeypatch.chdir("/")
-    said = "error: studies: no such file or folder; run it in the folder of a checkout\n"
-    assert refused("study", "list") == said
 
 
 def _fill(project: Project, name: str, small: bool) -> Path:

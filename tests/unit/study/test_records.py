@@ -238,15 +238,11 @@ def test_an_ended_run_is_recorded_by_the_commit_it_began_at(tmp_path: Path, monk
     assert said == "error: two-cores was not run to its end: retrace study run two-cores --seed 1\n"
 
 
-def test_a_study_without_a_budget_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_budget_or_a_description_of_the_change_a_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without words the entry would lack the key, and the file could not be read any more."""
     monkeypatch.chdir(ROOT)
     said = refused("study", "record", "plm-peft", 1, "--change", "x")
     assert said == "error: NAME: 'plm-peft' has no budget; expected one of two-cores, one-gpu\n"
-
-
-def test_a_run_without_a_description_of_the_change_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without words the entry would lack the key, and the file could not be read any more."""
-    monkeypatch.chdir(ROOT)
     said = refused("study", "record", "two-cores", 1, 2, 3, "--change", "")
     assert said == "error: --change: '' is not allowed; expected what changed since the previous run\n"
 
