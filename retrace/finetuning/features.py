@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
+from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions
 
 from retrace.compute.device import Device
@@ -92,8 +93,12 @@ def computed_once(
 
 
 def _without_dropout(base: nn.Module, _: Any) -> None:
+    """Put the body in evaluation mode, except layers that are computed again, which they are only in training mode."""
     if base.training:
         base.eval()
+        for layer in base.modules():
+            if isinstance(layer, GradientCheckpointingLayer):
+                layer.training = layer.gradient_checkpointing
 
 
 def _vectors(task: Task[Example], example: Example) -> int:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from retrace.compute.sharding import recompute_layers
 from retrace.finetuning import features
 from retrace.finetuning import task as tasks
 from retrace.finetuning.features import Lookup, computed_once
@@ -25,7 +26,7 @@ from retrace.tasks.question_answering.generative import GenerativeTask
 from retrace.training.settings import OptimizerSettings
 from retrace.training.throughput import ProductOperations
 from tests.sharded import TOKENIZER
-from tests.tiny import FAMILIES, one_of, tiny_answers, tiny_config, tiny_device, tiny_questions, tiny_sentences
+from tests.tiny import FAMILIES, MODEL, one_of, tiny_answers, tiny_config, tiny_device, tiny_questions, tiny_sentences
 
 CONTEXT = "The guild of weavers was founded by Ada Lund in the year 1601."
 ASKED = {"who founded the guild?": "Ada Lund", "when?": "1601", "what was founded by Ada Lund in the year?": ""}
@@ -146,6 +147,24 @@ def test_a_frozen_body_has_no_dropout(tmp_path: Path, monkeypatch: pytest.Monkey
     assert not torch.equal(scores, others)
     exact = model.eval().bert(batch["ids"], attention_mask=batch["mask"])
     torch.testing.assert_close(hidden.pooler_output, exact.pooler_output)
+
+
+def test_layers_of_a_frozen_body_are_computed_again_without_dropout(tmp_path: Path) -> None:
+    """Match embeddings are trained below the body, so its activations would be kept for their gradient."""
+    task = _task("squad", tmp_path, question_match=True)
+    model, examples = cast(Any, _model(task, "bert")), task.examples("dev")
+    set_dropout(model.body, 0.5)
+    recompute_layers(model)
+    batch, calls = task.collate(examples), list[int]()
+    with computed_once(task, model, {"dev": examples}, 12, tiny_device()):
+        expected = task.scores(model.eval(), batch)
+        for layer in model.body.bert.encoder.layer:
+            layer.attention.register_forward_pre_hook(lambda *_: calls.append(1))
+        scores = task.scores(model.train(), batch)
+        task.loss(scores, batch).backward()
+    assert torch.equal(scores, expected)
+    assert len(calls) == 2 * MODEL.layers
+    assert model.match.weight.grad.any()
 
 
 @pytest.mark.parametrize(
