@@ -161,12 +161,13 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
     bf16 = uses_bf16(build(Precision, params, "precision"), device)
     attention = attention_of(device)
     configs, grid = _configs(params), Grid.read(params)
+    unfetched = {name: _unfetched(params, name) for name in configs}  # once each: a folder's digest reads all of it
     own = configs.get(None)
     if own is not None and only in (None, PRETRAINING):
         recipe = build(PretrainSettings, params, "pretrain")
         check_length("params.yaml: pretrain.block_size", recipe.block_size, own)
         needs = pretraining_needs(own, recipe, math.ceil(recipe.batch_size / processes), bf16, attention)
-        yield Planned(PRETRAINING, _unfetched(params, None), needs, _bytes(PRETRAINED), recipe.epochs > 0)
+        yield Planned(PRETRAINING, unfetched[None], needs, _bytes(PRETRAINED), recipe.epochs > 0)
     for task in grid.all_tasks:
         for label in grid.methods_of(task):
             method = read_method(params, label, task)
@@ -178,7 +179,7 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
                     check_length(f"params.yaml: {task}.{key}", getattr(settings, key, None), config)
                 needs = _tuning_needs(settings, method, config, processes, bf16, attention)
                 name = method.settings.checkpoint
-                fetched = None if name is None else _unfetched(params, name)
+                fetched = None if name is None else unfetched[name]
                 for cell in cells:
                     yield Planned(cell.title, fetched, needs, _bytes(WEIGHTS / cell.path))
 
