@@ -181,8 +181,8 @@ def _write_config(folder: Path, pretrained: Path, use: str, max_length: int | No
 
     The checkpoint's own may name no padding token, or other sides. Prompts are padded on the left. Of transformers'
     classes only the general one takes the tokenizer's file as it is: others, such as RobertaTokenizer, have their own
-    normalizer and format. It knows no special tokens but those that are named, and whether there are segments otherwise
-    depends on the class: BERT's gives them even to a RoBERTa, which has no second one.
+    normalizer and format. It knows no special tokens but those that are named, and gives segments if its config names
+    them: a checkpoint's may, although its model, such as a RoBERTa with BERT's tokenizer, has no second one.
     """
     path, special = folder / CONFIGS[0], load_tokenizer(folder).special
     named = {name: token for role, (name, *_) in NAMES.items() if (token := getattr(special, role))}

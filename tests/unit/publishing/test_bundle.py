@@ -177,7 +177,8 @@ def test_a_roberta_with_berts_tokenizer_is_given_no_segments(tmp_path: Path) -> 
     """As Korean ones are published; of segments they have an embedding of the first only."""
     pretrained = tiny_pretrained(tmp_path / "pretrained", "roberta")
     path = pretrained / "tokenizer_config.json"
-    write_json(path, read_json(path) | {"tokenizer_class": "BertTokenizer"})
+    gives = {"tokenizer_class": "BertTokenizer", "model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}
+    write_json(path, read_json(path) | gives)
     published, _, _ = _publish(tmp_path, _tuning("full", "classifier"), pretrained)
     names = _names(published)
     assert names["model"](**names["tokenizer"]("the ale", "the hall", return_tensors="pt")).logits.shape == (1, 3)
