@@ -8,11 +8,11 @@ from pathlib import Path
 from retrace.core.files import write_text
 from tests.toy import ROOT, copy_as_it_is
 
-# As Debian's without python3-venv, where `FAILS` is 1: `-m venv` makes a Python that has no pip, and fails.
+# Like Debian's without python3-venv if `FAILS` is 1: `-m venv` makes a Python that has no pip, and fails.
 PYTHON = """#!/bin/sh
 case "$*" in *venv*) mkdir -p .venv/bin && ln -s "$0" .venv/bin/python && exit "$FAILS" ;; esac
 """
-# As the demo of the hub where a step of it fails: it names its folder, in which something is.
+# Like the demo of the hub when one of its steps fails: it prints its folder, which is not empty.
 DEMO = """#!/bin/sh
 mkdir "$3/project" && echo "$3" && exit 3
 """

@@ -157,7 +157,7 @@ def _memory_lines(needed: "Needs", head: str) -> Lines:
 
 
 def plan(
-    tokens: Annotated[float, typer.Option(min=1, max=1e18, help="to train on in all epochs together, such as 3e9")],
+    tokens: Annotated[float, typer.Option(min=1, max=1e18, help="to train on, over all epochs, such as 3e9")],
     devices: Annotated[list[int] | None, typer.Argument(min=1, help="how many; default: 1 8 64")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="blocks per step, all devices; default: params.yaml")] = None,
     teraflops: Annotated[

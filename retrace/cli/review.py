@@ -17,8 +17,8 @@ def review(
 ) -> None:
     """Print, as Markdown, how the results here differ from those of REV: the verdict, which differences count, and why.
 
-    By default, REV is the commit where the branch left the default branch of origin (or main, master), or left that
-    branch here if this is later; on that branch itself, it is the last commit.
+    By default, REV is the commit where the branch left the default branch of origin (or main, master), or where it left
+    that branch here, if that is later. On that branch itself, it is the last commit.
 
     A difference counts if its 95% interval excludes 0. If DVC has both revisions' predictions, the interval is
     computed from the models' answers to the same examples, paired by seed; else from the spread over seeds. One seed

@@ -61,7 +61,7 @@ def spread(
         with (
             Sender() if push else nullcontext(),
             handled(lambda number, _: received.append(number), heard),
-            lock("spread"),  # by which `retrace stop` finds this process; else it would start stopped cells again
+            lock("spread"),  # `retrace stop` finds this process by it; else stopped cells would be started again
         ):
             if needed:
                 _repro(place, {"needed": [*pull, "-s", *needed]}, received)

@@ -38,7 +38,7 @@ OPTIONAL = (
 LIVE = "live"  # plots that are drawn during training
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="a folder of studies/")]
-FromSeed = typer.Option(min=0, max=LARGEST_SEED, help="seed of pretraining and all else; uses a workspace of its own")
+FromSeed = typer.Option(min=0, max=LARGEST_SEED, help="seed of pretraining and all else, in a workspace of its own")
 
 
 def list_studies() -> None:

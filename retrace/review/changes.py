@@ -219,7 +219,7 @@ def _notes(old: Revision, new: Revision) -> Iterator[str]:
     elif not before.keys() & after.keys():
         yield "the two have no figure in common"
     for whose, side in (("of the base", old), ("here", new)):
-        if before and after and side.unread:  # else what it has would pass for new or gone without a word
+        if before and after and side.unread:  # else its figures would be listed as new or gone without a reason
             yield f"this version of Retrace cannot read {' and '.join(side.unread)} {whose}"
     for where, one, other in (("gone", before, after), ("new", after, before)):
         models = {place[:2] for place in other}  # if the other lacks a model altogether, its figures are not listed
@@ -240,7 +240,7 @@ def _pretrained(changes: Sequence[Change], old: Revision, new: Revision) -> Iter
     models = [change for change in changes if not change.place.is_baseline]
     kinds = [{place.who for place in side.figures if place.figure == FIGURE and not place.is_baseline}
              for side in (old, new)]  # fmt: skip
-    # Of a masked and a causal model no perplexity is in both. A pseudo-perplexity is of passages that may differ.
+    # A masked and a causal model have no perplexity in common. Pseudo-perplexities may be of different passages.
     differ = all(kinds) and kinds[0].isdisjoint(kinds[1])
     differ |= any(change.place.figure == FIGURE and change.place.who != "pseudo" for change in models)
     if differ and any(change.place.figure != FIGURE and change.is_compared for change in models):

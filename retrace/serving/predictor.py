@@ -30,7 +30,7 @@ from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
 
 MASK = "[MASK]"  # as people write it, whatever the tokenizer calls it
 SUGGESTIONS = 5
-# With all of the space before a mask, as byte-level words begin with it.
+# Including all of the space before a mask, as byte-level words begin with it.
 _MASKS = re.compile(r"(?<!\s)\s*(?:\[MASK\]|_{3,})", re.IGNORECASE)
 
 
