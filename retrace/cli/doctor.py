@@ -32,6 +32,8 @@ from retrace.results.grid import PREDICTIONS, RUNS, WEIGHTS, Grid
 
 PINS = Path("requirements.txt")
 INSTALL = f"python -m pip install -r {PINS}"
+# pip takes an installed 2.13.0+cpu for the pinned 2.13.0, and would keep it.
+REPLACE = f"python -m pip uninstall --yes torch && {INSTALL}"
 CELLS = (WEIGHTS, PREDICTIONS, RUNS, Path("reports/live"))  # with task/method/seed in them
 PARTIAL = ("data", "models", "predictions", "reports")  # where stages write
 UP_TO_DATE = (sys.executable, "-m", "dvc", "status", "--quiet")  # exit code 0 if nothing is out of date
@@ -265,7 +267,7 @@ def _devices() -> Iterator[Finding]:
     is_useless = bool(gpus) and installed("torch").endswith("+cpu")
     said = f"{len(gpus) or 'no'} GPU{'s' if len(gpus) > 1 else ''} visible"
     said += ", which this torch cannot use" if is_useless else ""
-    yield Finding("devices", said, INSTALL if is_useless else None)
+    yield Finding("devices", said, REPLACE if is_useless else None)
 
 
 def _removal(paths: Sequence[Path]) -> str | None:

@@ -259,13 +259,15 @@ def test_a_retrace_of_another_checkout(checkout: Project, monkeypatch: pytest.Mo
 
 
 def test_a_torch_for_cpus_is_of_the_pinned_version_and_uses_no_gpu(checkout: Project, monkeypatch) -> None:
+    """So pip would keep it, unless it is uninstalled first."""
     (checkout.folder / "requirements.txt").write_text("torch==2.9.0\n")
     monkeypatch.setattr(doctor, "installed", lambda name: "2.9.0+cpu")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     assert _wrong() == []
     monkeypatch.setenv("PATH", pretend_gpus(checkout.folder / "programs", 2)["PATH"])
     said = "2 GPUs visible, which this torch cannot use"
-    assert _wrong() == [("devices", said, "python -m pip install -r requirements.txt")]
+    mended = "python -m pip uninstall --yes torch && python -m pip install -r requirements.txt"
+    assert _wrong() == [("devices", said, mended)]
 
 
 def test_within_a_checkout_it_says_which_folder_to_run_it_in(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
