@@ -18,6 +18,7 @@ import torch
 from beside import in_process, make_parser, run_side, write_result
 from full_size import CELLS, MASKED, WARM_UP, measure
 
+from retrace.compute.lease import lease_gpus
 from retrace.estimates.architectures import find_model
 
 CELL = CELLS["bert-wikitext2, pretraining"]
@@ -51,6 +52,8 @@ def retrace(arguments: argparse.Namespace, compiled: str = "false") -> dict[str,
 
 def trainer(arguments: argparse.Namespace, bf16: bool = False) -> dict[str, float]:
     """The same model and batches with `Trainer`."""
+    lease_gpus()  # as Retrace does: `Trainer` takes all GPUs that it sees, with a batch for each
+
     from tokenizers import Tokenizer, models
     from transformers import (
         BertForMaskedLM,
@@ -61,17 +64,22 @@ def trainer(arguments: argparse.Namespace, bf16: bool = False) -> dict[str, floa
         TrainingArguments,
     )
 
-    config, updates, clock = find_model(CELL.model).config, arguments.updates, [0.0]
+    config, updates, clock = find_model(CELL.model).config, arguments.updates, list[float]()
     special = {"unk_token": "[UNK]", "pad_token": "[PAD]", "mask_token": "[MASK]"}
     words = {word: number for number, word in enumerate([*special.values(), *map(str, range(3, config.vocab_size))])}
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel(words, "[UNK]")), **special)
-    blocks = torch.randint(5, config.vocab_size, ((WARM_UP + updates) * CELL.batch, CELL.length)).tolist()
+    # One batch more than it trains on, or the processes that load them would end within the last update.
+    rows = (WARM_UP + updates + 1) * CELL.batch
+    blocks = torch.randint(5, config.vocab_size, (rows, CELL.length)).tolist()
 
     class Timed(TrainerCallback):
         def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             if state.global_step == WARM_UP:
-                torch.cuda.synchronize()
-                clock[0] = time.perf_counter()
+                clock.append(_idle())
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            if state.global_step == WARM_UP + updates:
+                clock.append(_idle())
 
     with tempfile.TemporaryDirectory() as folder:
         usual: dict[str, Any] = {"bf16": True, "dataloader_num_workers": 4} if bf16 else {}
@@ -82,13 +90,19 @@ def trainer(arguments: argparse.Namespace, bf16: bool = False) -> dict[str, floa
         examples: Any = [{"input_ids": block} for block in blocks]
         collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=MASKED)
         Trainer(BertForMaskedLM(config), given, collator, examples, callbacks=[Timed()]).train()
-        torch.cuda.synchronize()
-    seconds = time.perf_counter() - clock[0]
+    began, ended = clock
+    seconds = ended - began
     return {
         "tokens_a_second": round(updates * CELL.batch * CELL.length / seconds),
         "seconds_an_update": round(seconds / updates, 4),
         "peak_mebibytes": round(torch.cuda.max_memory_allocated() / 2**20),
     }
+
+
+def _idle() -> float:
+    """The time at which the GPU has done all that it was given."""
+    torch.cuda.synchronize()
+    return time.perf_counter()
 
 
 if __name__ == "__main__":

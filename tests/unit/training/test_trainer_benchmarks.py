@@ -3,8 +3,11 @@
 import sys
 import time
 from argparse import Namespace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -105,6 +108,30 @@ def test_the_trainer_has_as_many_threads_as_retrace(monkeypatch) -> None:
     found = torch.get_num_threads()
     torch.set_num_threads(before)
     assert found == before + 1
+
+
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument")
+def test_on_a_gpu_the_trainer_has_only_one_and_its_seconds_end_with_its_last_update(monkeypatch) -> None:
+    """As Retrace's do; its loading processes are still at work then, as there are more examples."""
+    trainer_gpu, config = import_module("trainer_gpu"), tiny.tiny_config("bert", tiny.tiny_tokenizer())
+    now, train, late, done = time.perf_counter, Trainer.train, [0], list[Any]()
+
+    def train_late(trainer: Any) -> Any:
+        done.extend(["train", len(trainer.train_dataset)])
+        found = train(trainer)
+        late.append(1000)
+        return found
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now() + sum(late))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(Trainer, "train", train_late)
+    monkeypatch.setattr(trainer_gpu, "lease_gpus", lambda: done.append("lease"))
+    monkeypatch.setattr(trainer_gpu, "find_model", lambda name: SimpleNamespace(config=config))
+    monkeypatch.setattr(trainer_gpu, "CELL", replace(trainer_gpu.CELL, batch=4, length=32))
+    monkeypatch.setattr(trainer_gpu, "WARM_UP", 1)
+    found = trainer_gpu.trainer(Namespace(updates=2))
+    assert (found["seconds_an_update"] < 500, late) == (True, [0, 1000])
+    assert done == ["lease", "train", (1 + 2 + 1) * 4]
 
 
 def _train_there() -> tuple[float, int]:
