@@ -5,6 +5,7 @@ import os
 os.environ["RETRACE_THREADS"] = "1"  # two-threaded runs collapse when both cores are busy
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["RETRACE_SHARE_GPUS"] = "true"  # this process would keep its GPU from the processes that it starts
+os.environ["ACCELERATE_USE_CPU"] = "1"  # also where there is a GPU, on which only tests/test_gpu.py runs
 
 import shutil
 import tempfile

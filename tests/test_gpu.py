@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any, cast
 
 import pytest
 import torch
+from accelerate.state import AcceleratorState
 from torch import Tensor, nn
 from torch._dynamo.utils import counters
 
@@ -41,6 +43,15 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:Dep
 
 MUON, DROPOUT = OptimizerSettings(kind="muon"), MODEL.model_copy(update={"dropout": 0.1})
 EACH = pytest.mark.parametrize(("family", "kind"), CASES)
+
+
+@pytest.fixture(autouse=True)
+def _on_the_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Accelerate would keep the CPU that this process's other tests ran on, and they this GPU."""
+    monkeypatch.delenv("ACCELERATE_USE_CPU")
+    AcceleratorState._reset_state(reset_partial_state=True)
+    yield
+    AcceleratorState._reset_state(reset_partial_state=True)
 
 
 @pytest.fixture(params=["bf16", "fp32"])

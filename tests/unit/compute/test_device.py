@@ -73,6 +73,13 @@ def test_a_gpu_is_leased_before_cuda_starts_unless_a_cpu_is_asked_for(monkeypatc
     assert order == ["start"]
 
 
+def test_tests_run_on_a_cpu_even_where_there_is_a_gpu() -> None:
+    """They compare with what a CPU computes, or leave their model on it; tests/test_gpu.py is for the GPU."""
+    AcceleratorState._reset_state(reset_partial_state=True)
+    state: Any = tiny_device().accelerator.state
+    assert state._cpu
+
+
 @pytest.mark.parametrize(("variable", "value"), [("MIXED_PRECISION", "bf16"), ("DYNAMO_BACKEND", "eager")])
 def test_accelerates_own_settings_change_neither_precision_nor_model(monkeypatch, variable: str, value: str) -> None:
     """Its launcher passes them on from a configuration file that people keep for other programs."""
