@@ -34,6 +34,7 @@ from retrace.compute.sharding import recompute_layers
 from retrace.core.environment import is_true, whole_number
 from retrace.core.errors import InputError
 from retrace.finetuning.method import Method, round_frozen
+from retrace.models import dropout
 from retrace.models.heads import Head, make_model, objective_of
 from retrace.models.language_model import LanguageModel, PairModel
 from retrace.tasks.question_answering.extractive import SpanModel
@@ -116,11 +117,19 @@ def _fused_attention(
     return efficient(query, key, value, bias, True, dropout_p, is_causal, scale=scale)[0]
 
 
+def _fused_dropout(states: Tensor, rate: float, training: bool) -> Tensor:
+    """CUDA's kernel, whose mask takes a byte for each element; a CPU's takes as many as the element."""
+    if training and 0 < rate < 1:
+        return torch.native_dropout(states, rate, training)[0]
+    return functional.dropout(states, rate, training)
+
+
 @contextmanager
 def _as_on_cuda() -> Iterator[None]:
-    """Attention by CUDA's kernels, and Muon's matrices in the large groups that are multiplied together there."""
+    """Attention and dropout by CUDA's kernels, and Muon's matrices in the large groups that are multiplied together."""
     of_muon = patch.dict(TOGETHER, cpu=TOGETHER["cuda"])
-    with of_muon, patch.object(functional, "scaled_dot_product_attention", _fused_attention):
+    of_attention = patch.object(functional, "scaled_dot_product_attention", _fused_attention)
+    with of_muon, of_attention, patch.object(dropout, "dropped", _fused_dropout):
         yield
 
 

@@ -158,6 +158,17 @@ def test_fused_attention_is_planned_as_on_cuda() -> None:
     assert longer.transient < 2.1 * fused.transient
 
 
+def test_a_dropout_mask_is_planned_as_on_cuda() -> None:
+    """A byte for each element; a processor's takes two in bf16 and four in float32."""
+    layers, load = 16, Load(8, 64, 0, True, "sdpa")
+    dropping, plain = (
+        update_needs("classifier", make_config("bert", sizes, VOCABULARY), load, ADAMW).besides
+        for sizes in (MODEL.model_copy(update={"layers": layers, "dropout": rate}) for rate in (0.1, 0.0))
+    )
+    masks = 2 * layers + 1  # after attention and feed-forward of each layer, and after the embeddings
+    assert dropping - plain == pytest.approx(masks * 8 * 64 * MODEL.hidden_size, rel=0.15)
+
+
 def test_muon_is_planned_with_the_groups_of_matrices_of_cuda() -> None:
     """Where there are few tokens, its temporary tensors are the peak."""
     sizes = MODEL.model_copy(update={"hidden_size": 512, "intermediate_size": 2048, "layers": 6})
