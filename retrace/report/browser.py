@@ -3,7 +3,8 @@
 The packed data is of the first seed. A class has its number, `said`, and its confidence in %, `sure`. An answer has its
 `start` and `length` in the passage, its F1 in %, `f1`, and ten times its score minus that of no answer, `sure`; `other`
 has the answers that are not in the passage, by example. `sure` is null for baselines and for models that never abstain.
-`right` is a string of 0 and 1 for every seed; an answer counts as right from an F1 of 50%.
+`right` is a string for every seed: 1 for right, 0 for wrong, 2 for another wrong class than the first seed's. An answer
+counts as right from an F1 of 50%.
 """
 
 import base64
@@ -32,6 +33,7 @@ PRINTED = 20  # examples of each task in the table
 LONG = 600  # characters from which a printed text is cut
 MOST = 20_000  # examples of a task in the browser
 RIGHT = 0.5 - 1e-9  # F1, which rounding may leave just below a half
+OTHER = -1.0  # the score of a class that is wrong, and not the wrong one that the first seed gives
 NO_ANSWER = "no answer"
 Kept = Mapping[str, Sequence[pd.DataFrame]]  # the rows of every seed, by method
 Given = Mapping[str, Sequence[Any]]  # classes by number, or answers with `text` and `start`, by baseline
@@ -42,7 +44,7 @@ class Opinion:
     """The predictions of a method, with every seed, or of a baseline."""
 
     said: Sequence[str]  # by the first seed: class names, or answers, "" for none
-    scores: Sequence[Sequence[float]]  # of every seed: F1 of answers, 1 or 0 of classes
+    scores: Sequence[Sequence[float]]  # of every seed: F1 of answers; 1, 0 or OTHER of classes
     # By the first seed: the confidence, or the answer's score less that of none, NaN for a model that never abstains.
     sure: Sequence[float] | None = None  # None for a baseline
     starts: Sequence[int] = ()  # of the first seed's answers in their passages, -1 for one that is not in it
@@ -86,12 +88,18 @@ def _classified(
         found = [classified(rows, labels, classes) for rows in seeds]
         said, sure = found[0].predicted, found[0].probabilities
         assert sure is not None, "models give logits"
-        right = [outcome.predicted == labels for outcome in found]
-        opinions[method] = Opinion([classes[number] for number in said], right, sure.max(axis=1))
+        scores = [_class_scores(outcome.predicted, labels, said) for outcome in found]
+        opinions[method] = Opinion([classes[number] for number in said], scores, sure.max(axis=1))
     for baseline, given in baselines.items():
         opinions[baseline] = Opinion([classes[number] for number in given], [labels == given])
     texts = [example.text if example.pair is None else f"{example.text} / {example.pair}" for example in examples]
     return Predictions(task, texts, [[classes[label]] for label in labels], opinions, classes)
+
+
+def _class_scores(said: np.ndarray, labels: np.ndarray, first: np.ndarray) -> list[float]:
+    """The classes of a seed, (N,): 1 if right, OTHER if the first seed gives another wrong class, else 0."""
+    is_other = (said != labels) & (first != labels) & (said != first)
+    return np.where(is_other, OTHER, said == labels).tolist()
 
 
 def _answered(task: TaskResults, questions: Sequence[Question], kept: Kept, baselines: Given) -> Predictions:
@@ -189,10 +197,14 @@ def _packed_opinion(name: str, opinion: Opinion, kept: Sequence[int], classes: M
     return {
         "name": name,
         "baseline": sure is None,
-        "right": ["".join("1" if seed[i] >= RIGHT else "0" for i in kept) for seed in opinion.scores],
+        "right": ["".join(_mark(seed[i]) for i in kept) for seed in opinion.scores],
         "sure": None if sure is None else [None if isnan(sure[i]) else round(times * sure[i]) for i in kept],
         **({"said": [classes[opinion.said[i]] for i in kept]} if classes else _placed(opinion, kept)),
     }
+
+
+def _mark(score: float) -> str:
+    return "2" if score == OTHER else "1" if score >= RIGHT else "0"
 
 
 def _placed(opinion: Opinion, places: Sequence[int]) -> dict[str, Any]:

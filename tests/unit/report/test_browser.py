@@ -7,6 +7,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -16,7 +17,7 @@ from retrace.datasets.examples import Example, TaskData, write_task
 from retrace.datasets.squad import Answer, Question
 from retrace.evaluation.records import Details
 from retrace.report.blocks import Browser, Fold, Table
-from retrace.report.browser import _answered, predictions_section
+from retrace.report.browser import _answered, _classified, _packed, predictions_section
 from retrace.report.results import read_tasks
 from retrace.results.grid import PREDICTIONS
 from retrace.results.predictions import write_baselines, write_predictions
@@ -111,3 +112,13 @@ def test_to_abstain_is_wrong_where_an_answer_has_no_words_left_as_in_the_scores(
     (task,) = read_tasks(Details.from_json({"squad": TASK}), {"finetune": GRID}, with_curves=False)
     found = _answered(task, questions, {"Full": [rows]}, {"never answers": [{"text": "", "start": -1}] * 2})
     assert [opinion.scores for opinion in found.opinions.values()] == [[[0.0, 1.0]], [[0.0, 1.0]]]
+
+
+def test_two_seeds_that_give_different_wrong_classes_are_told_apart() -> None:
+    """Of four texts of the first class: right with both, with the second, the same wrong class, two wrong classes."""
+    examples = [Example(text, None, 0) for text in "ABCD"]
+    logits = [pd.DataFrame(np.eye(3)[said], columns=["logit_0", "logit_1", "logit_2"])
+              for said in ([0, 1, 1, 1], [0, 0, 1, 2])]  # fmt: skip
+    (task,) = read_tasks(Details.from_json({"sst2": TASK}), {"finetune": GRID}, with_curves=False)
+    found = _packed(_classified(task, examples, ("good", "bad", "odd"), {"Full": logits}, {}))
+    assert found["methods"][0]["right"] == ["1000", "1102"]

@@ -204,6 +204,21 @@ def test_methods_that_are_wrong_in_ways_of_their_own_disagree(tmp_path: Path, sh
     assert page.locator(".item .head p").all_inner_texts() == ["A.", "C."]
 
 
+def test_seeds_that_are_wrong_in_ways_of_their_own_disagree(tmp_path: Path, show: Any) -> None:
+    """As of the four texts in test_browser.py, whose first class is right."""
+    full = {"name": "Full", "baseline": False, "right": ["1000", "1102"], "sure": [42] * 4, "said": [0, 1, 1, 1]}
+    task = {"title": "T", "noun": "texts", "number": None, "methods": [full], "classes": ["good", "bad", "odd"],
+            "text": ["A.", "B.", "C.", "D."], "passages": [], "passage": [], "gold": [0] * 4}  # fmt: skip
+    browsed = Browser(pack([task]), [("Full", 0)])
+    write_text(tmp_path / "own.html", as_html("T", [Section("S", [browsed])]))
+    page = show(tmp_path / "own.html")
+    page.wait_for_selector(".item")
+    page.select_option("#b-show", "seeds")
+    assert page.locator("#b-count").inner_text() == "2 of 4 texts"
+    assert page.locator(".item .head p").all_inner_texts() == ["B.", "D."]
+    assert page.locator(".item .seeds").all_inner_texts() == ["○●", "○○"]
+
+
 def test_without_scores_of_no_answer_nobody_is_said_to_be_sure(tmp_path: Path, show: Any) -> None:
     Maker(tmp_path, reviews=40, questions=40, methods=("full", "scratch"), seeds=(1,)).make()
     for path in (tmp_path / "predictions/squad").rglob(str(PREDICTIONS)):
