@@ -7,8 +7,17 @@ from typing import NamedTuple
 from retrace.core.errors import printable
 from retrace.evaluation.records import DATA, Details
 from retrace.perplexity.measures import LANGUAGE_MODEL, LIKELIHOOD, PerplexityReport
-from retrace.report.blocks import figure_text
-from retrace.report.names import baseline_name, capital, method_name, shown, shown_signed, title_in_text, title_of
+from retrace.report.blocks import NOISE, figure_text
+from retrace.report.names import (
+    baseline_name,
+    capital,
+    method_name,
+    shown,
+    shown_ends,
+    shown_signed,
+    title_in_text,
+    title_of,
+)
 from retrace.statistics.scales import Figure, Legend, Shortfall
 
 MOST_FLAGS = 10  # in the last lines of a run's output
@@ -77,11 +86,9 @@ class Found(NamedTuple):
             return _as_perplexity(evidence)
         figure = self.legend[evidence.figure]
         other = method_name(evidence.other) if evidence.other == "scratch" else baseline_name(evidence.other)
-        difference, low, high = (
-            shown_signed(figure, each) for each in (evidence.value - evidence.against, evidence.low, evidence.high)
-        )
+        difference, ends = evidence.value - evidence.against, shown_ends(figure, evidence.low, evidence.high)
         said = f"{figure.name} {shown(figure, evidence.value)}, {other} {shown(figure, evidence.against)}"
-        return f"{said}; difference {difference} (95% interval {low} to {high}) {evidence.note}".strip()
+        return f"{said}; difference {shown_signed(figure, difference)} (95% interval {ends}) {evidence.note}".strip()
 
 
 def _as_perplexity(shortfall: Shortfall) -> str:
@@ -91,8 +98,12 @@ def _as_perplexity(shortfall: Shortfall) -> str:
         found = math.exp(min(nats, MOST_NATS))
         return figure_text(found, digits) if found < LARGE else f"{found:.2e}"
 
+    def ratio(nats: float) -> str:
+        found = math.exp(min(nats, MOST_NATS))  # verdicts go by its side of 1
+        return exp(nats, next((digits for digits in range(2, NOISE) if round(found, digits) != 1), 2))
+
     own, other = exp(-shortfall.value, 1), exp(-shortfall.against, 1)
-    times, low, high = exp(shortfall.against - shortfall.value, 2), exp(-shortfall.high, 2), exp(-shortfall.low, 2)
+    times, low, high = map(ratio, (shortfall.against - shortfall.value, -shortfall.high, -shortfall.low))
     said = f"perplexity per token {own}, a unigram model’s {other}"
     return f"{said}; {times} times as high (95% interval {low} to {high}) {shortfall.note}".strip()
 

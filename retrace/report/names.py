@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from retrace.core.paths import task_and_part
 from retrace.evaluation.records import Figures, Intervals
-from retrace.report.blocks import figure_text, signed
+from retrace.report.blocks import NOISE, figure_text, signed
 from retrace.statistics.comparisons import ALPHA
 from retrace.statistics.scales import SCALES, SHARES, Figure, Legend, factor
 
@@ -97,6 +97,16 @@ def shown(figure: Figure, value: float | None) -> str:
 def shown_signed(figure: Figure, difference: float) -> str:
     """The difference of two figures as it is printed, with its sign."""
     return signed(shown_factor(figure) * difference, digits_of(figure))
+
+
+def shown_ends(figure: Figure, low: float, high: float) -> str:
+    """The interval of a difference as it is printed: −2.5 to +1.0; with more digits where an end would round to 0."""
+    return " to ".join(_shown_end(figure, end) for end in (low, high))
+
+
+def _shown_end(figure: Figure, end: float) -> str:
+    value, least = shown_factor(figure) * end, digits_of(figure)  # verdicts go by its side of 0
+    return signed(value, next((digits for digits in range(least, NOISE) if round(value, digits)), least))
 
 
 def points(figure: Figure) -> str:

@@ -11,7 +11,7 @@ from retrace.core.paths import PRETRAINED, task_and_part
 from retrace.evaluation.records import BESIDE
 from retrace.evaluation.settings import EvaluateParams
 from retrace.report.blocks import NOTHING
-from retrace.report.names import points, shown_signed, with_unit
+from retrace.report.names import points, shown_ends, shown_signed, with_unit
 from retrace.report.runs import flat
 from retrace.review.revision import FIGURE, Place, Revision, data_of, have_other_data, kind_of
 from retrace.review.settings import ReviewParams
@@ -96,9 +96,9 @@ def review(old: Revision, new: Revision) -> Review:
     )  # fmt: skip
 
 
-def signed(what: Figure, *differences: float) -> str:
-    """A difference, or the ends of its interval, as printed: for shares in percentage points."""
-    return " to ".join(shown_signed(what, each) for each in differences) + points(what)
+def signed(what: Figure, difference: float) -> str:
+    """A difference as printed: for shares in percentage points."""
+    return shown_signed(what, difference) + points(what)
 
 
 class _Judge:
@@ -188,7 +188,7 @@ class _Judge:
             return Change(place, what, old, new, is_far, is_far, tolerance)
         interval = found.interval
         is_clear = not interval["low"] <= 0 <= interval["high"]
-        ends = signed(what, *interval.values())
+        ends = shown_ends(what, interval["low"], interval["high"]) + points(what)
         if found.is_of_models:
             counts, why = is_clear and is_far, f"{tolerance}; one seed, 95% interval {ends} over {_drawn(place)}"
         else:

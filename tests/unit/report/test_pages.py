@@ -283,6 +283,19 @@ def test_what_is_worse_by_the_whole_interval_is_not_merely_called_not_better() -
     assert found[0]._replace(evidence=higher_loss, legend=lower).is_worse
 
 
+@pytest.mark.parametrize(
+    ("high", "title", "end"), [(-0.0004, "worse than TF-IDF", "−0.04"), (0.0004, "not above TF-IDF", "+0.04")]
+)
+def test_an_interval_that_ends_close_to_0_does_so_on_the_side_that_the_verdict_goes_by(
+    high: float, title: str, end: str
+) -> None:
+    """0.04 points below or above 0, where one digit would print 0.0 beside both verdicts."""
+    short = Shortfall("accuracy", 0.78, "tfidf", 0.8, -0.04, high)
+    details = DETAILS.model_copy(update={"methods": {"full": _with_flags({"not_above_tfidf": short})}})
+    said = f"accuracy 78.0, TF-IDF 80.0; difference −2.0 (95% interval −4.0 to {end})"
+    assert flag_lines(found_flags(Details(tasks={"sst2": details}), None)) == [f"sst2 full 1: {title}: {said}"]
+
+
 def test_a_language_model_that_does_not_beat_word_frequencies_is_compared_by_perplexity() -> None:
     short = Shortfall(LIKELIHOOD, -math.log(400), "unigram", -math.log(200), -math.log(2.5), -math.log(1.6))
     report = PerplexityReport.from_json(
@@ -296,6 +309,17 @@ def test_a_language_model_that_does_not_beat_word_frequencies_is_compared_by_per
             "Worse than a model that knows only how frequent each token is.", f"Validation text: {said}."
         ]
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("low", "title"), [(1.002, "worse than"), (0.998, "not above")])
+def test_a_ratio_of_perplexities_close_to_1_is_on_the_side_that_the_verdict_goes_by(low: float, title: str) -> None:
+    """As of a model that has learned how frequent tokens are, and nothing else yet."""
+    short = Shortfall(LIKELIHOOD, -math.log(200.8), "unigram", -math.log(200), -math.log(1.02), -math.log(low))
+    report = PerplexityReport.from_json(
+        {"valid": {"masked": UNITS, "unigram": UNITS, "beats_unigram": False, "flags": {"not_above_unigram": short}}}
+    )
+    said = f"perplexity per token 200.8, a unigram model’s 200.0; 1.004 times as high (95% interval {low} to 1.02)"
+    assert flag_lines(perplexity_flags(report)) == [f"language model, validation text: {title} a unigram model: {said}"]
 
 
 @pytest.mark.parametrize(
