@@ -49,7 +49,7 @@
   const links = all("nav a");
   const seen = new IntersectionObserver(entries => entries.filter(entry => entry.isIntersecting).forEach(entry => {
     for (const link of links)
-      if (link.hash === `#${entry.target.id}`) link.setAttribute("aria-current", "true");
+      if (link.getAttribute("href") === `#${entry.target.id}`) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");
   }), { rootMargin: "-10% 0px -80%" });
   all("section[id]").forEach(section => seen.observe(section));

@@ -304,6 +304,16 @@ def test_downloaded_figures_are_numbers(show: Any, tmp_path: Path) -> None:
     assert found["interval"].tolist() == ["-3.4 to -1.2", "1234.50 (–)"]
 
 
+def test_the_contents_show_which_section_is_read_in_any_language(tmp_path: Path, show: Any) -> None:
+    """In its address a browser writes the anchor of the second section as #ergebnisse-f%C3%BCr-sst-2."""
+    sections = [Section(title, ["word " * 4000]) for title in ("Results", "Ergebnisse für SST-2")]
+    write_text(tmp_path / "own.html", as_html("T", sections))
+    page = show(tmp_path / "own.html")
+    for section in sections:
+        page.locator(f"[id='{section.id}']").evaluate("section => section.scrollIntoView({ behavior: 'instant' })")
+        page.wait_for_selector(f"nav a[aria-current=true][href='#{section.id}']", timeout=5000)
+
+
 def test_the_theme_is_chosen_and_what_is_folded_opens_in_print(project: Path, show: Any) -> None:
     page = show(project / PAGE)
     page.click(".theme")
