@@ -123,7 +123,7 @@
     .map(id => [id, one(`#b-${id}`)]));
   const marks = Object.fromEntries(all("template").map(template => [template.dataset.name, template]));
   const PAGE = 20;
-  let task, list = [], page = 0;
+  let task, list = [], page = 0, order = ui.order.value;  // the order as chosen, which not every task has
 
   const isRight = (method, example, seed = 0) => method.right[seed][example] === "1";
   const sureness = (method, example) => Math.abs(method.sure[example]);
@@ -173,8 +173,8 @@
       || lower?.[task.passage[example]]?.includes(query);
     const kind = example => isClasses() ? task.gold[example] : Number(hasAnswer(example));
     const method = methods()[own], hasSureness = method?.sure.some(of => of !== null);
-    for (const order of ui.order.options) order.hidden = order.disabled = order.value !== "data" && !hasSureness;
-    if (!hasSureness) ui.order.value = "data";
+    for (const each of ui.order.options) each.hidden = each.disabled = each.value !== "data" && !hasSureness;
+    ui.order.value = hasSureness ? order : "data";
     list = [];
     for (let example = 0; example < task.text.length; example++) {
       const right = methods().map(each => isRight(each, example));
@@ -291,7 +291,11 @@
     clearTimeout(waiting);
     waiting = setTimeout(filter, 120);
   };
-  for (const id of ["show", "method", "gold", "order"]) ui[id].onchange = filter;
+  for (const id of ["show", "method", "gold"]) ui[id].onchange = filter;
+  ui.order.onchange = () => {
+    order = ui.order.value;
+    filter();
+  };
   ui.prev.onclick = () => turn(-1);
   ui.next.onclick = () => turn(1);
   tasks.forEach((each, i) => {

@@ -237,6 +237,26 @@ def test_without_scores_of_no_answer_nobody_is_said_to_be_sure(tmp_path: Path, s
     assert all(text.startswith("F1 ") for text in beside if text)
 
 
+def test_an_order_that_one_task_does_not_have_is_still_that_of_another(tmp_path: Path, show: Any) -> None:
+    """Models that never abstain are never said to be sure, so their questions are as in the data."""
+    full, task = {"name": "Full", "baseline": False}, {"title": "T", "noun": "texts", "number": None}
+    sure = full | {"right": ["00"], "sure": [90, 42], "said": [1, 1]}
+    never = full | {"right": ["0"], "sure": [None], "start": [0], "length": [3], "other": {}, "f1": [0]}
+    reviews = task | {"methods": [sure], "classes": ["good", "bad"], "text": ["A.", "B."], "passages": [],
+                      "passage": [], "gold": [0, 0]}  # fmt: skip
+    questions = task | {"methods": [never], "classes": [], "text": ["Who?"], "passages": ["Ada met Bob."],
+                        "passage": [0], "gold": [[[8, 3]]]}  # fmt: skip
+    browsed = Browser(pack([reviews, questions]), [("Full", 0)])
+    write_text(tmp_path / "own.html", as_html("T", [Section("S", [browsed])]))
+    page = show(tmp_path / "own.html")
+    page.wait_for_selector(".item")
+    page.select_option("#b-order", "unsure")
+    for tab, order in ((2, "data"), (1, "unsure")):
+        page.click(f"#b-tabs button:nth-child({tab})")
+        assert page.locator("#b-order").input_value() == order
+    assert page.locator(".item .head p").all_inner_texts() == ["B.", "A."]
+
+
 def test_the_keyboard_moves_through_predictions(project: Path, show: Any) -> None:
     page, focused = show(project / PAGE), "[...document.querySelectorAll('.item')].indexOf(document.activeElement)"
     page.focus(".item[tabindex='0']")
