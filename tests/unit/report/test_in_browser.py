@@ -272,6 +272,12 @@ def test_the_keyboard_moves_through_predictions(project: Path, show: Any) -> Non
     assert page.evaluate("document.activeElement.id") == "b-search"
 
 
+def test_a_screen_reader_says_how_many_predictions_match_and_which_page_is_shown(tmp_path: Path, show: Any) -> None:
+    page = show(_browser_of(tmp_path, ["Full"]))
+    page.wait_for_selector(".item")
+    assert page.get_by_role("status").all_inner_texts() == ["1 of 1 texts", "page 1 of 1"]
+
+
 def test_tables_are_sorted_and_downloaded(project: Path, show: Any) -> None:
     page = show(project / PAGE)
     names = "[...document.querySelector('#results table').rows].slice(2).map(row => row.cells[0].textContent.trim())"
