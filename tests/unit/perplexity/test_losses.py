@@ -66,7 +66,19 @@ def _model() -> LanguageModel:
     return make_language_model(tiny_config("modernbert", TOKENIZER), 0, "eager")
 
 
-def test_passages_consist_of_whole_words_and_avoid_unknown_ones() -> None:
+def test_a_passage_is_cut_between_words() -> None:
+    """Each letter and each space is a token, one before the text included; two more begin and end it."""
+    tokenizer, words = train_tokenizer(TokenizerSettings(kind="bpe", vocab_size=261), lambda: ["a b"]), set[float]()
+    text = "the guild of weavers".split()
+    for length in range(6, 24):
+        (passage,) = sample_passages(iter([" ".join(text)]), tokenizer, 1, length, 0)
+        assert len(passage.ids) <= length
+        assert [passage.ids] == tokenizer.encode_documents([" ".join(text[: round(passage.words)])])
+        words.add(passage.words)
+    assert words == {1, 2, 3, 4}
+
+
+def test_passages_are_short_enough_and_avoid_unknown_words() -> None:
     title = "= Title =\nthe guild of weavers was founded by Ada Lund\nthe <unk> of the town"
     passages = sample_passages(iter([title, "the river of the town"]), TOKENIZER, 10, 8, 0)
     assert len(passages) == 2
