@@ -207,7 +207,7 @@ def test_text_from_data_is_escaped_and_stays_within_its_fence() -> None:
     published = replace(PUBLISHED, lines=("from a import b", "x = '```\\n# out'", "model = 1"))
     text = _card(published, flag_lines=[evil], counts=Table((evil,), [(evil,)])).text
     assert "<script>" not in text
-    assert text.count("\n## Scores\n") == 1
+    assert text.count("\n## Scores") == 1
     assert "````python\nfrom a import b\nx = '```\\n# out'\nmodel = 1\n````" in text
 
 
