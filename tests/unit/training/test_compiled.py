@@ -72,6 +72,7 @@ def test_activation_checkpointing_and_micro_batches_are_compiled_too(tmp_path: P
     plain = _losses(make_run("bert", "classifier", tmp_path, "lean", _device(None)))
     device = replace(_device("aot_eager"), recomputes=True, micro_batch=3)
     assert _losses(make_run("bert", "classifier", tmp_path, "lean", device)) == pytest.approx(plain, rel=1e-5)
+    assert counters["stats"]["unique_graphs"]
     assert not counters["graph_break"]
 
 
