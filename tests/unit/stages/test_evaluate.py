@@ -102,14 +102,17 @@ def test_predictions_of_other_examples_are_not_scored(source: Path) -> None:
 
 
 def test_baselines_are_fitted_to_the_models_training_examples(source: Path) -> None:
+    """Of 96 examples, those of the validation set with the other class, 16 are drawn."""
+    wrong = [Example(example.text, None, 1 - example.label) for example in DEV] * 8
+    write_moods({"train": wrong, "dev": DEV, "test": TEST})
     _, details = run(source)
     drawn = read_drawn(PREDICTED) or []
     assert len(drawn) == 16
     for name in ("moods", "moods-test"):
-        assert details[name]["notes"]["majority, tfidf"].startswith("fitted to 16 of 20 training examples")
-    # Rows that were not drawn do not matter: replaced, they leave the figures as they are.
-    others = [example if place in drawn else Example("x y", None, 1) for place, example in enumerate(TRAIN)]
-    write_moods({"train": others})
+        assert details[name]["notes"]["majority, tfidf"].startswith("fitted to 16 of 96 training examples")
+    # Rows that were not drawn do not matter: put right, they leave the figures as they are.
+    righted = [wrong[place] if place in drawn else example for place, example in enumerate(DEV * 8)]
+    write_moods({"train": righted})
     evaluate.main()
     assert read_json(evaluate.DETAILS)["moods"]["baselines"] == details["moods"]["baselines"]
 
