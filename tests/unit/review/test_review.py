@@ -880,7 +880,8 @@ def test_what_got_worse_within_the_tolerance_is_no_regression(repository: Reposi
     repository.commit(_metrics(full=0.82))
     _predict(20, 40, 60)
     repository.write(_metrics(full=0.8))
-    _, found = _found()
+    said, found = _found()
+    assert said == "worse: reviews accuracy (full) −2.0 points"
     assert [(of.counts, of.is_far, of.direction) for of in found.changes] == [(True, False, "worse")]
     assert not found.has_failed
 
