@@ -8,11 +8,12 @@ from ruamel.yaml import YAML
 
 from retrace.cli import check
 from retrace.cli.check import STAGES, cache_folder, mend_cache
-from retrace.core.settings import read_params
+from retrace.core.settings import plugin_names, read_params
 from tests.commands import refused, retrace
 from tests.toy import ROOT, Project, copy_settings
 
 PIN = f"org/name@{'0' * 40}"
+FAMILIES = ", ".join(plugin_names("retrace.families"))
 OWN = {"own": {"folder": "data/own/a", "train": "t.csv", "dev": "d.csv", "text": ["title", "body"]}}
 TRAINED = {"lr": 0.001, "epochs": 1, "batch_size": 8, "max_length": 64}
 
@@ -26,7 +27,7 @@ def project(here: Path) -> Project:
 WRONG = [
     ("lrr", 1, "params.yaml: lrr: unknown key; allowed: data, family, finetune, lr, "),
     ("hub.txt", {}, "data/params.yaml: hub.txt: unknown key; allowed: text, sst2, squad, classification"),
-    ("family", "gpt", "params.yaml: family: 'gpt' is not allowed; expected one of bert, llama"),
+    ("family", "gpt", f"params.yaml: family: 'gpt' is not allowed; expected one of {FAMILIES}"),
     ("finetune.methods", ["full", "half"], "params.yaml: finetune.methods: 'half' is not allowed; expected"),
     (
         "methods",

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from transformers import LlamaConfig
 
+from retrace.core.settings import plugin_names
 from retrace.hub.pins import folder_digest
+from retrace.models.settings import FAMILIES, constants_of
 from tests.commands import Done, refused, retrace
 from tests.tiny import tiny_pretrained
 from tests.toy import ROOT, TOY, copy_settings
@@ -133,7 +135,9 @@ def test_memory_of_generated_answers_is_that_of_a_language_model(here: Path) -> 
         counts.append(re.findall(r"([\d,]+) parameters", said))
     assert counts[0] == counts[1] != counts[2]
     project.set("squad.answers", "generative")
-    said = "error: params.yaml: squad.answers: generative is not allowed with family: bert; expected one of llama\n"
+    causal = [name for name in plugin_names(FAMILIES) if constants_of(name)["OBJECTIVE"] == "causal"]
+    refusal = "error: params.yaml: squad.answers: generative is not allowed with family: bert"
+    said = f"{refusal}; expected one of {', '.join(causal)}\n"
     assert refused("memory", "bert-base", "--batch", "2", "--length", "32", "--head", "qa") == said
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from retrace.cli.settings import write_presets
 from retrace.core.errors import InputError
-from retrace.core.settings import read_params
+from retrace.core.settings import plugin_names, read_params
 from retrace.estimates import architectures
 from retrace.estimates.architectures import closed_form, count_parameters, described, find_model, rows, sums
 from retrace.finetuning.method import read_method
@@ -106,7 +106,8 @@ def test_the_preset_of_a_study_is_the_model_that_it_trains(tmp_path: Path) -> No
 def test_what_is_no_model_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"config\.json: no such file"):
         find_model(str(tmp_path))
-    unknown = "model_type: 'gpt2' is not allowed; expected one of bert, llama"
+    known = ", ".join(plugin_names("retrace.families"))
+    unknown = f"model_type: 'gpt2' is not allowed; expected one of {known}"
     for config, said in (("{", r"config\.json:1:2: not json"), ('{"model_type": "gpt2"}', unknown)):
         (tmp_path / "config.json").write_text(config)
         with pytest.raises(InputError, match=said):

@@ -11,6 +11,8 @@ from unittest.mock import Mock
 import pytest
 
 from retrace.core.errors import InputError
+from retrace.core.settings import plugin_names
+from retrace.evaluation.outcomes import METRICS
 from tests.toy import ROOT
 
 Load = Callable[[str], Any]
@@ -111,5 +113,6 @@ def test_classes_and_probabilities(load: Load) -> None:
 
 
 def test_an_unknown_name_says_which_are_known(load: Load) -> None:
-    with pytest.raises(InputError, match="'blue' is not allowed; expected one of accuracy, bleu"):
+    known = ", ".join(plugin_names(METRICS))
+    with pytest.raises(InputError, match=f"'blue' is not allowed; expected one of {known}"):
         load("blue")

@@ -11,7 +11,9 @@ import pytest
 
 from retrace.core.errors import InputError
 from retrace.core.files import write_json
+from retrace.core.settings import plugin_names
 from retrace.evaluation.records import Details
+from retrace.finetuning.settings import METHODS
 from retrace.perplexity.measures import PerplexityReport
 from retrace.statistics.scales import Better, Figure
 from retrace.study.comparison import Reports, Reproduced, compare_tables, counted, evidence, find_figure
@@ -112,6 +114,7 @@ def test_without_pretraining_nothing_of_it_is_there(address: str) -> None:
 
 
 def test_an_unknown_address_lists_the_choices() -> None:
+    methods = ", ".join(sorted([*plugin_names(METHODS), "mine"]))
     for address, message in {
         "scores.sst2.two.f1": "'scores' not found; expected one of score, before, epoch, baseline, pretraining, ",
         "score.sst2.two": "the address is incomplete; continue with one of accuracy, validation_loss, meteor_x",
@@ -130,7 +133,7 @@ def test_an_unknown_address_lists_the_choices() -> None:
         "parameters.bert-base.total": "expected parameters.<model>.<head>.<method>.<figure>",
         "parameters.bert.none.full.total": "model: 'bert' not found; expected one of bert-base, llama-3.2-1b, ",
         "parameters.bert-base.ner.full.total": "'ner' not found; expected one of none, classification, qa, lm",
-        "parameters.bert-base.qa.half.total": "method: 'half' not found; expected one of adapter, frozen, full, lora, ",
+        "parameters.bert-base.qa.half.total": f"method: 'half' not found; expected one of {methods}",
         "parameters.bert-base.qa.full.all": "'all' not found; expected one of total, trainable, frozen, added",
         "formula.total": "expected formula.<model>.<total or term>",
         "memory.lora.constant": "'lora' not found; expected one of full, adapter",
