@@ -184,7 +184,8 @@ def _number(cell: Any) -> float:
 def _print(metrics: Sequence[str], outcome: Answered | Classified, flags: Flags, with_intervals: bool) -> None:
     scoring = Scoring(metrics)
     figures = scoring.score(outcome)
-    found: dict[str, Any] = figures | scoring.notes(outcome)
+    notes = {f"{name}_note" if name in figures else name: said for name, said in scoring.notes(outcome).items()}
+    found: dict[str, Any] = figures | notes
     found["scales"] = {name: scoring.scales[name] for name in figures}
     if with_intervals:
         found["intervals"] = intervals_of([*scoring.scored({"": outcome}, RESAMPLES, seed=0).values()])

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from retrace.evaluation.metrics import accuracy
 from retrace.statistics.intervals import wilson_interval
 from tests.commands import Done, refused, retrace
 
@@ -252,3 +253,10 @@ def test_numbers_of_other_questions_are_left_out() -> None:
     expected = _scores(_squad(WHOLE, numbers={"a": 0.25, "b": 0.75}))
     assert _scores(_squad(WHOLE | {"z": "x"}, numbers={"z": 0.5, "a": 0.25, "b": 0.75})) == expected
     assert _scores(_squad({"a": "Ada Lund"}, "--allow-missing", numbers={"a": 0.25, "b": 0.75}))["total"] == 1
+
+
+def test_a_note_does_not_take_the_place_of_its_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A metric of one's own may give its note the name of its only figure."""
+    monkeypatch.setattr(accuracy, "notes", lambda outcome: {"accuracy": "of all texts"}, raising=False)
+    scores: dict = _scores(_classes(_column(1, 0), _column(1, 1)))
+    assert (scores["accuracy"], scores["accuracy_note"]) == (0.5, "of all texts")
