@@ -189,7 +189,7 @@ def _print(metrics: Sequence[str], outcome: Answered | Classified, flags: Flags,
     found["scales"] = {name: scoring.scales[name] for name in figures}
     if with_intervals:
         found["intervals"] = intervals_of([*scoring.scored({"": outcome}, RESAMPLES, seed=0).values()])
-    print(json.dumps(found, indent=2))
+    print(json.dumps(found, indent=2, default=lambda number: number.item()))  # a metric may count in NumPy
     for name, evidence in (flags | decision_flags(outcome) | figure_flags(figures, scoring.scales)).items():
         print(printable(f"warning: {name.replace('_', ' ')}: {evidence}"), file=sys.stderr)
 

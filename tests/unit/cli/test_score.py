@@ -10,6 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from retrace.evaluation.metrics import accuracy
 from retrace.statistics.intervals import wilson_interval
+from retrace.statistics.scales import Figure
 from tests.commands import Done, refused, retrace
 
 WHO = {"id": "a", "question": "Who?", "answers": [{"text": "Ada Lund", "answer_start": 0}]}
@@ -260,3 +261,12 @@ def test_a_note_does_not_take_the_place_of_its_figure(monkeypatch: pytest.Monkey
     monkeypatch.setattr(accuracy, "notes", lambda outcome: {"accuracy": "of all texts"}, raising=False)
     scores: dict = _scores(_classes(_column(1, 0), _column(1, 1)))
     assert (scores["accuracy"], scores["accuracy_note"]) == (0.5, "of all texts")
+
+
+def test_a_metric_may_give_numbers_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the sum of an array is one, which json does not know."""
+    monkeypatch.setattr(accuracy, "FIGURES", accuracy.FIGURES | {"errors": Figure("count", "neither")})
+    errors = {"errors": np.array([0, 1]).sum()}
+    monkeypatch.setattr(accuracy, "score", lambda outcome: errors, raising=False)
+    scores = _scores(_classes(_column(1, 0), _column(1, 1)))
+    assert (scores["accuracy"], scores["errors"]) == (0.5, 1)
