@@ -70,10 +70,18 @@ def test_every_epoch_is_written_and_the_best_weights_kept(task: Classification, 
     [("best", [0.1, 0.5, 0.4, 0.4], 2), ("last", [0.1, 0.3, 0.4, 0.5], 3)],  # never the untrained; the first of equals
 )
 def test_which_epoch_is_kept(task: Classification, monkeypatch, keep: str, losses: list[float], kept: int) -> None:
-    found, scores = iter(losses), [np.zeros(2)] * 20
-    monkeypatch.setattr(fine_tuning, "predict", lambda *_: (scores, next(found)))
-    tuned = fine_tune(task, _model(), SETTINGS.model_copy(update={"checkpoint": keep}), 1, tiny_device(), "t")
+    found, scores, weights = iter(losses), [np.zeros(2)] * 20, list[dict[str, torch.Tensor]]()
+
+    def predicted(_: Any, model: torch.nn.Module, *rest: Any) -> tuple[list[np.ndarray], float]:
+        weights.append({name: weight.clone() for name, weight in model.state_dict().items()})
+        return scores, next(found)
+
+    monkeypatch.setattr(fine_tuning, "predict", predicted)
+    model = _model()
+    tuned = fine_tune(task, model, SETTINGS.model_copy(update={"checkpoint": keep}), 1, tiny_device(), "t")
     assert [loss["epoch"] for loss in tuned.losses if loss["kept"]] == [kept]
+    left = model.state_dict()
+    assert [all(torch.equal(left[name], each[name]) for name in left) for each in weights].index(True) == kept
 
 
 @pytest.mark.parametrize("every", ["", "0"])
