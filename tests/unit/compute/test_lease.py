@@ -63,8 +63,8 @@ def test_each_process_leases_its_own_gpu_and_one_too_many_waits(tmp_path: Path) 
     gpus = pretend_gpus(tmp_path / "two", 2)
     first, second = _start(gpus), _start(gpus)
     assert {_line(first.stdout), _line(second.stdout)} == {"- GPU-0", "- GPU-1"}
-    leases = tmp_path / "two/retrace-gpus"  # of other users too
-    assert [path.stat().st_mode & 0o777 for path in (leases, *leases.iterdir())] == [0o777, 0o666, 0o666]
+    leases = tmp_path / "two/retrace-gpus"  # of other users too, who must not remove them: the sticky bit
+    assert [path.stat().st_mode & 0o1777 for path in (leases, *leases.iterdir())] == [0o1777, 0o666, 0o666]
     third = _start(gpus)
     taken_by = ", ".join(map(str, sorted((first.pid, second.pid))))
     assert _line(third.stderr) == f"waiting for a GPU; in use by processes {taken_by}"
