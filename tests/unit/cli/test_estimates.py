@@ -44,9 +44,10 @@ def test_a_plan_says_what_each_number_of_devices_takes(here: Path, monkeypatch: 
     shared = [line.split() for line in retrace("plan", *options, "--sharded").out.splitlines()[4:]]
     assert shared[0] == rows[0].split()
     assert shared[1] != rows[1].split()
-    monkeypatch.setenv("RETRACE_MICRO_BATCH", "4")
-    monkeypatch.setenv("RETRACE_ACTIVATION_CHECKPOINTING", "true")
-    assert retrace("plan", *options).out.splitlines()[4].split() != rows[0].split()
+    for name, value in (("RETRACE_MICRO_BATCH", "4"), ("RETRACE_ACTIVATION_CHECKPOINTING", "true")):
+        with monkeypatch.context() as alone:
+            alone.setenv(name, value)
+            assert retrace("plan", *options).out.splitlines()[4].split() != rows[0].split(), name
 
 
 def test_a_plan_counts_the_head_for_pairs(here: Path) -> None:
