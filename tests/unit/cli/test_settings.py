@@ -86,7 +86,7 @@ def test_hours_that_a_preset_does_not_have(folder: Path, arguments: tuple[str, .
     (folder / "own.yaml").write_text("hours: {1: 5}\n")
     (folder / "other.yaml").write_text("hours: {1: {pretrain: {epoch: 1}}}\n")
     assert refused("preset", *arguments).startswith(f"error: {message}")
-    assert _lines(folder) == _lines(ROOT)
+    assert [_lines(folder, name) for name in FILES] == [_lines(ROOT, name) for name in FILES]
 
 
 @pytest.mark.parametrize("name", ["real", "bert-base"])
@@ -212,7 +212,7 @@ def test_a_wrong_preset_is_one_line_and_changes_nothing(folder: Path, text: str,
     said = refused("preset", "own.yaml")
     assert said.startswith(f"error: {message}")
     assert "own.yaml" in said
-    assert _lines(folder) == _lines(ROOT)
+    assert [_lines(folder, name) for name in FILES] == [_lines(ROOT, name) for name in FILES]
 
 
 def test_a_preset_that_does_not_exist_and_a_folder_without_presets(folder: Path) -> None:
