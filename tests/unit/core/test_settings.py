@@ -117,7 +117,7 @@ def test_reads_numbers_as_dvc_does(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_values_that_no_setting_can_have_are_one_line(tmp_path: Path, value: str, said: str) -> None:
     (tmp_path / "params.yaml").write_text(f"seed: {value}\n")
-    with pytest.raises(InputError, match=rf"^[^\n]*params\.yaml:{said}"):
+    with pytest.raises(InputError, match=rf"^[^\n]*params\.yaml:{said}[^\n]*$"):
         read_params(tmp_path)
 
 
