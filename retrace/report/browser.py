@@ -33,7 +33,6 @@ PRINTED = 20  # examples of each task in the table
 LONG = 600  # characters from which a printed text is cut
 MOST = 20_000  # examples of a task in the browser
 RIGHT = 0.5 - 1e-9  # F1, which rounding may leave just below a half
-OTHER = -1.0  # the score of a class that is wrong, and not the wrong one that the first seed gives
 NO_ANSWER = "no answer"
 Kept = Mapping[str, Sequence[pd.DataFrame]]  # the rows of every seed, by method
 Given = Mapping[str, Sequence[Any]]  # classes by number, or answers with `text` and `start`, by baseline
@@ -44,10 +43,11 @@ class Opinion:
     """The predictions of a method, with every seed, or of a baseline."""
 
     said: Sequence[str]  # by the first seed: class names, or answers, "" for none
-    scores: Sequence[Sequence[float]]  # of every seed: F1 of answers; 1, 0 or OTHER of classes
+    right: Sequence[str]  # of every seed, a digit for each example, as in the packed data
     # By the first seed: the confidence, or the answer's score less that of none, NaN for a model that never abstains.
     sure: Sequence[float] | None = None  # None for a baseline
     starts: Sequence[int] = ()  # of the first seed's answers in their passages, -1 for one that is not in it
+    f1: Sequence[float] = ()  # of the first seed's answers
 
 
 @dataclass(frozen=True)
@@ -88,18 +88,18 @@ def _classified(
         found = [classified(rows, labels, classes) for rows in seeds]
         said, sure = found[0].predicted, found[0].probabilities
         assert sure is not None, "models give logits"
-        scores = [_class_scores(outcome.predicted, labels, said) for outcome in found]
-        opinions[method] = Opinion([classes[number] for number in said], scores, sure.max(axis=1))
+        is_wrong = said != labels
+        right = [_digits(each.predicted == labels, is_wrong & (each.predicted != said)) for each in found]
+        opinions[method] = Opinion([classes[number] for number in said], right, sure.max(axis=1))
     for baseline, given in baselines.items():
-        opinions[baseline] = Opinion([classes[number] for number in given], [labels == given])
+        opinions[baseline] = Opinion([classes[number] for number in given], [_digits(labels == given)])
     texts = [example.text if example.pair is None else f"{example.text} / {example.pair}" for example in examples]
     return Predictions(task, texts, [[classes[label]] for label in labels], opinions, classes)
 
 
-def _class_scores(said: np.ndarray, labels: np.ndarray, first: np.ndarray) -> list[float]:
-    """The classes of a seed, (N,): 1 if right, OTHER if the first seed gives another wrong class, else 0."""
-    is_other = (said != labels) & (first != labels) & (said != first)
-    return np.where(is_other, OTHER, said == labels).tolist()
+def _digits(is_right: np.ndarray, is_other: np.ndarray | bool = False) -> str:
+    """A digit for each of N examples: 1 if `is_right`, else 2 if `is_other`, both (N,), else 0."""
+    return "".join(np.where(is_right, "1", np.where(is_other, "2", "0")))
 
 
 def _answered(task: TaskResults, questions: Sequence[Question], kept: Kept, baselines: Given) -> Predictions:
@@ -108,12 +108,14 @@ def _answered(task: TaskResults, questions: Sequence[Question], kept: Kept, base
         outcomes = [answers_of(rows, questions) for rows in seeds]
         rows = seeds[0].set_index("id").reindex([question.id for question in questions])
         starts, sure = rows["start"].fillna(-1).astype(int).tolist(), (rows["score"] - rows["null_score"]).tolist()
-        scores = [decided(outcome)["f1"].tolist() for outcome in outcomes]
-        opinions[method] = Opinion(outcomes[0].answers, scores, sure, starts)
+        scores = [decided(outcome)["f1"] for outcome in outcomes]
+        right = [_digits(f1 >= RIGHT) for f1 in scores]
+        opinions[method] = Opinion(outcomes[0].answers, right, sure, starts, scores[0].tolist())
     for baseline, given in baselines.items():
         answers, starts = ([answer[key] for answer in given] for key in ("text", "start"))
         outcome = Answered(tuple(golds), tuple(answers), abstained=np.array([not answer for answer in answers]))
-        opinions[baseline] = Opinion(answers, [decided(outcome)["f1"].tolist()], starts=starts)
+        f1 = decided(outcome)["f1"]
+        opinions[baseline] = Opinion(answers, [_digits(f1 >= RIGHT)], starts=starts, f1=f1.tolist())
     texts, passages = ([getattr(question, key) for question in questions] for key in ("text", "context"))
     spans = [[(answer.start, len(answer.text)) for answer in question.answers] for question in questions]
     return Predictions(task, texts, golds, opinions, passages=passages, spans=spans)
@@ -127,7 +129,7 @@ def predictions_section(params: Mapping[str, Any], tasks: Sequence[TaskResults],
     grid, names = Grid.read(params), {task.name for task in tasks}
     found = [_read(grid, task) for task in tasks if on_test(task.name) not in names]
     total = sum(len(each.texts) for each in found)
-    several = any(len(opinion.scores) > 1 for each in found for opinion in each.opinions.values())
+    several = any(len(opinion.right) > 1 for each in found for opinion in each.opinions.values())
     seeds = "The answer shown is of the first seed; dots: right (●) or wrong (○) with each seed. " if several else ""
     left_out = "".join(
         f" {MOST:,} of the {len(each.texts):,} {each.task.noun} are here, evenly spread."
@@ -154,7 +156,7 @@ def _printed(found: Predictions, first: int | None) -> Fold:
         passage = [found.passages[i]] if found.passages else []
         texts = [found.texts[i], *passage, " / ".join(found.golds[i]) or NO_ANSWER]
         said = [
-            f"{'✓' if opinion.scores[0][i] >= RIGHT else '✗'} {_cut(opinion.said[i]) or NO_ANSWER}"
+            f"{'✓' if opinion.right[0][i] == '1' else '✗'} {_cut(opinion.said[i]) or NO_ANSWER}"
             for opinion in found.opinions.values()
         ]
         rows.append((str(i + 1), *map(_cut, texts), *said))
@@ -197,14 +199,10 @@ def _packed_opinion(name: str, opinion: Opinion, kept: Sequence[int], classes: M
     return {
         "name": name,
         "baseline": sure is None,
-        "right": ["".join(_mark(seed[i]) for i in kept) for seed in opinion.scores],
+        "right": ["".join(seed[i] for i in kept) for seed in opinion.right],
         "sure": None if sure is None else [None if isnan(sure[i]) else round(times * sure[i]) for i in kept],
         **({"said": [classes[opinion.said[i]] for i in kept]} if classes else _placed(opinion, kept)),
     }
-
-
-def _mark(score: float) -> str:
-    return "2" if score == OTHER else "1" if score >= RIGHT else "0"
 
 
 def _placed(opinion: Opinion, places: Sequence[int]) -> dict[str, Any]:
@@ -214,7 +212,7 @@ def _placed(opinion: Opinion, places: Sequence[int]) -> dict[str, Any]:
     return {
         "start": start, "length": [len(answer) for answer in answers],
         "other": {number: answer for number, answer in enumerate(answers) if answer and start[number] < 0},
-        "f1": [round(100 * opinion.scores[0][i]) for i in places],
+        "f1": [round(100 * opinion.f1[i]) for i in places],
     }  # fmt: skip
 
 

@@ -111,7 +111,7 @@ def test_to_abstain_is_wrong_where_an_answer_has_no_words_left_as_in_the_scores(
     rows = pd.DataFrame({"id": ["1", "2"], "text": "b", "start": 2, "score": 1.0, "null_score": 2.0})
     (task,) = read_tasks(Details.from_json({"squad": TASK}), {"finetune": GRID}, with_curves=False)
     found = _answered(task, questions, {"Full": [rows]}, {"never answers": [{"text": "", "start": -1}] * 2})
-    assert [opinion.scores for opinion in found.opinions.values()] == [[[0.0, 1.0]], [[0.0, 1.0]]]
+    assert [(opinion.right, opinion.f1) for opinion in found.opinions.values()] == [(["01"], [0.0, 1.0])] * 2
 
 
 def test_two_seeds_that_give_different_wrong_classes_are_told_apart() -> None:
