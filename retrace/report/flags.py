@@ -7,10 +7,11 @@ from typing import NamedTuple
 from retrace.core.errors import printable
 from retrace.evaluation.records import DATA, Details
 from retrace.perplexity.measures import LANGUAGE_MODEL, LIKELIHOOD, PerplexityReport
-from retrace.report.blocks import NOISE, figure_text
+from retrace.report.blocks import figure_text
 from retrace.report.names import (
     baseline_name,
     capital,
+    digits_beside,
     method_name,
     shown,
     shown_ends,
@@ -99,8 +100,7 @@ def _as_perplexity(shortfall: Shortfall) -> str:
         return figure_text(found, digits) if found < LARGE else f"{found:.2e}"
 
     def ratio(nats: float) -> str:
-        found = math.exp(min(nats, MOST_NATS))  # verdicts go by its side of 1
-        return exp(nats, next((digits for digits in range(2, NOISE) if round(found, digits) != 1), 2))
+        return exp(nats, digits_beside(1, math.exp(min(nats, MOST_NATS)), 2))
 
     own, other = exp(-shortfall.value, 1), exp(-shortfall.against, 1)
     times, low, high = map(ratio, (shortfall.against - shortfall.value, -shortfall.high, -shortfall.low))

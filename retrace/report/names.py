@@ -100,13 +100,14 @@ def shown_signed(figure: Figure, difference: float) -> str:
 
 
 def shown_ends(figure: Figure, low: float, high: float) -> str:
-    """The interval of a difference as it is printed: −2.5 to +1.0; with more digits where an end would round to 0."""
-    return " to ".join(_shown_end(figure, end) for end in (low, high))
+    """The interval of a difference as it is printed: −2.5 to +1.0; each end with enough digits to show its sign."""
+    ends = [shown_factor(figure) * end for end in (low, high)]
+    return " to ".join(signed(end, digits_beside(0, end, digits_of(figure))) for end in ends)
 
 
-def _shown_end(figure: Figure, end: float) -> str:
-    value, least = shown_factor(figure) * end, digits_of(figure)  # verdicts go by its side of 0
-    return signed(value, next((digits for digits in range(least, NOISE) if round(value, digits)), least))
+def digits_beside(bound: float, value: float, least: int) -> int:
+    """How many digits, `least` or more, show on which side of a bound a value is, which verdicts go by."""
+    return next((digits for digits in range(least, NOISE) if round(value, digits) != bound), least)
 
 
 def points(figure: Figure) -> str:
