@@ -25,6 +25,13 @@ from tests.toy import copy_settings
 from tests.unit.stages.test_pretrain import write_tokenized
 
 
+@pytest.fixture(autouse=True)
+def _without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`Trainer` sends batches to any GPU, even where ACCELERATE_USE_CPU keeps the model on the CPU."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+
+
 def test_a_side_is_measured_by_this_checkouts_program_in_the_projects_folder(tmp_path: Path, monkeypatch) -> None:
     """Which may be a clone with benchmarks of another version."""
     for name in ("this", "clone"):
