@@ -68,7 +68,7 @@ def trainer(arguments: argparse.Namespace, bf16: bool = False) -> dict[str, floa
     special = {"unk_token": "[UNK]", "pad_token": "[PAD]", "mask_token": "[MASK]"}
     words = {word: number for number, word in enumerate([*special.values(), *map(str, range(3, config.vocab_size))])}
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel(words, "[UNK]")), **special)
-    # One batch more than it trains on, or the processes that load them would end within the last update.
+    # One batch more than it trains on, or the processes that load batches would end within the last update.
     rows = (WARM_UP + updates + 1) * CELL.batch
     blocks = torch.randint(5, config.vocab_size, (rows, CELL.length)).tolist()
 

@@ -47,7 +47,7 @@ EACH = pytest.mark.parametrize(("family", "kind"), CASES)
 
 @pytest.fixture(autouse=True)
 def _on_the_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Accelerate would keep the CPU that this process's other tests ran on, and they this GPU."""
+    """Accelerate keeps the device that the first test of a process has: the CPU of the others, or this GPU."""
     monkeypatch.delenv("ACCELERATE_USE_CPU")
     AcceleratorState._reset_state(reset_partial_state=True)
     yield
