@@ -15,6 +15,7 @@ from retrace.core.files import write_json
 from retrace.core.paths import QUESTIONS, TASKS
 from retrace.datasets.examples import Example, TaskData, write_task
 from retrace.datasets.squad import Answer, Question
+from retrace.evaluation.metrics.squad_v2 import compare
 from retrace.evaluation.records import Details
 from retrace.report.blocks import Browser, Fold, Table
 from retrace.report.browser import _answered, _classified, _packed, predictions_section
@@ -112,6 +113,16 @@ def test_to_abstain_is_wrong_where_an_answer_has_no_words_left_as_in_the_scores(
     (task,) = read_tasks(Details.from_json({"squad": TASK}), {"finetune": GRID}, with_curves=False)
     found = _answered(task, questions, {"Full": [rows]}, {"never answers": [{"text": "", "start": -1}] * 2})
     assert [(opinion.right, opinion.f1) for opinion in found.opinions.values()] == [(["01"], [0.0, 1.0])] * 2
+
+
+def test_an_f1_of_exactly_half_counts_as_right_in_spite_of_rounding() -> None:
+    """6 of 11 words are among the 13 right ones: 2 × 6 / (11 + 13)."""
+    said, gold = "r1 r2 r3 r4 r5 r6 w1 w2 w3 w4 w5", "r1 r2 r3 r4 r5 r6 r7 r8 r9 r10 r11 r12 r13"
+    assert 0.5 - 1e-12 < compare((gold,), said)[1] < 0.5
+    rows = pd.DataFrame({"id": ["1"], "text": said, "start": -1, "score": 1.0, "null_score": 0.0})
+    (task,) = read_tasks(Details.from_json({"squad": TASK}), {"finetune": GRID}, with_curves=False)
+    found = _answered(task, [Question("1", gold, "Which?", (Answer(gold, 0),))], {"Full": [rows]}, {})
+    assert found.opinions["Full"].right == ["1"]
 
 
 def test_two_seeds_that_give_different_wrong_classes_are_told_apart() -> None:

@@ -10,12 +10,11 @@ import pandas as pd
 import pytest
 
 from retrace.core.files import write_json
-from retrace.evaluation.metrics.squad_v2 import compare
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, Details, MethodDetails
 from retrace.perplexity.measures import LIKELIHOOD, PerplexityReport
 from retrace.report import browser, page, summary, svg
-from retrace.report.blocks import Panels, Section, Table, TableCell
-from retrace.report.browser import Opinion, Predictions, _packed, _printed
+from retrace.report.blocks import Panels, Section, TableCell
+from retrace.report.browser import Opinion, Predictions, _packed
 from retrace.report.flags import (
     MEANINGS,
     MOST_FLAGS,
@@ -432,27 +431,13 @@ def test_in_the_learning_curve_too_the_threshold_above_which_nothing_is_answered
     assert shown == ["0 | 40.0 | –", "1 | 60.0 | 0.0000", "2 | 70.0 | 1.5000"]
 
 
-def test_an_f1_of_exactly_half_counts_as_right_in_spite_of_rounding() -> None:
-    """6 of 11 words are among the 13 right ones: 2 × 6 / (11 + 13)."""
-    said = "r1 r2 r3 r4 r5 r6 w1 w2 w3 w4 w5"
-    gold = ("r1 r2 r3 r4 r5 r6 r7 r8 r9 r10 r11 r12 r13",)
-    score = compare(gold, said)[1]
-    assert 0.5 - 1e-12 < score < 0.5
-    opinion = Opinion([said], [[score]], [0.0], [-1])
-    found = Predictions(_task(), ["Which?"], [gold], {"Full": opinion}, (), ["A passage."], [[(0, 9)]])
-    assert _packed(found)["methods"][0]["right"] == ["1"]
-    (table,) = _printed(found, None).blocks
-    assert isinstance(table, Table)
-    assert table.rows[0][-1] == f"✓ {said}"
-
-
 def test_some_of_very_many_examples_are_kept_with_their_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first, third and fifth of seven; on these, the second seed is right where the first is not."""
     monkeypatch.setattr(browser, "MOST", 3)
-    scores = [[0.1, 1, 0.6, 1, 0.2, 1, 1], [0.9, 0, 0.3, 0, 0.8, 0, 0]]
+    right, f1 = ["0111011", "1000100"], [0.1, 1, 0.6, 1, 0.2, 1, 1]
     asked, passages = ([f"{what} {number}" for number in range(7)] for what in ("question", "passage"))
     said, sure = [f"a{number}" for number in range(7)], [number - 2.25 for number in range(7)]
-    full = Opinion(said, scores, [*sure[:4], math.nan, *sure[5:]], [-1, 0, 1, 2, 3, 4, 5])
+    full = Opinion(said, right, [*sure[:4], math.nan, *sure[5:]], [-1, 0, 1, 2, 3, 4, 5], f1)
     golds, spans = [("a",)] * 7, [[(number, 1)] for number in range(7)]
     found = _packed(Predictions(_task(), asked, golds, {"Full": full}, (), passages, spans))
     assert (found["number"], found["text"]) == ([1, 3, 5], ["question 0", "question 2", "question 4"])
