@@ -195,9 +195,7 @@ def test_methods_that_are_wrong_in_ways_of_their_own_disagree(tmp_path: Path, sh
                {"name": "LoRA", "right": ["000"], "said": [2, 1, 1], **every}]  # fmt: skip
     task = {"title": "T", "noun": "texts", "number": None, "methods": methods, "classes": ["good", "bad", "odd"],
             "text": ["A.", "B.", "C."], "passages": [], "passage": [], "gold": [0] * 3}  # fmt: skip
-    browsed = Browser(pack([task]), [("Full", 0), ("LoRA", 1)])
-    write_text(tmp_path / "own.html", as_html("T", [Section("S", [browsed])]))
-    page = show(tmp_path / "own.html")
+    page = show(_page_of(tmp_path, task))
     page.wait_for_selector(".item")
     page.select_option("#b-show", "disagree")
     assert page.locator("#b-count").inner_text() == "2 of 3 texts"
@@ -209,9 +207,7 @@ def test_seeds_that_are_wrong_in_ways_of_their_own_disagree(tmp_path: Path, show
     full = {"name": "Full", "baseline": False, "right": ["1000", "1102"], "sure": [42] * 4, "said": [0, 1, 1, 1]}
     task = {"title": "T", "noun": "texts", "number": None, "methods": [full], "classes": ["good", "bad", "odd"],
             "text": ["A.", "B.", "C.", "D."], "passages": [], "passage": [], "gold": [0] * 4}  # fmt: skip
-    browsed = Browser(pack([task]), [("Full", 0)])
-    write_text(tmp_path / "own.html", as_html("T", [Section("S", [browsed])]))
-    page = show(tmp_path / "own.html")
+    page = show(_page_of(tmp_path, task))
     page.wait_for_selector(".item")
     page.select_option("#b-show", "seeds")
     assert page.locator("#b-count").inner_text() == "2 of 4 texts"
@@ -246,9 +242,7 @@ def test_an_order_that_one_task_does_not_have_is_still_that_of_another(tmp_path:
                       "passage": [], "gold": [0, 0]}  # fmt: skip
     questions = task | {"methods": [never], "classes": [], "text": ["Who?"], "passages": ["Ada met Bob."],
                         "passage": [0], "gold": [[[8, 3]]]}  # fmt: skip
-    browsed = Browser(pack([reviews, questions]), [("Full", 0)])
-    write_text(tmp_path / "own.html", as_html("T", [Section("S", [browsed])]))
-    page = show(tmp_path / "own.html")
+    page = show(_page_of(tmp_path, reviews, questions))
     page.wait_for_selector(".item")
     page.select_option("#b-order", "unsure")
     for tab, order in ((2, "data"), (1, "unsure")):
@@ -440,9 +434,14 @@ def _browser_of(tmp_path: Path, names: Sequence[str], seeds: int = 2) -> Path:
     of = {"baseline": False, "right": ["0"] * seeds, "sure": [42], "said": [1]}
     task = {"title": "T", "noun": "texts", "number": None, "methods": [{"name": name, **of} for name in names],
             "classes": ["good", "bad"], "text": ["A text."], "passages": [], "passage": [], "gold": [0]}  # fmt: skip
-    browsed = Browser(pack([task]), [(name, place) for place, name in enumerate(names)])
-    write_text(tmp_path / "own.html", as_html("T", [Section("S", [browsed])]))
-    return tmp_path / "own.html"
+    return _page_of(tmp_path, task)
+
+
+def _page_of(folder: Path, *tasks: dict[str, Any]) -> Path:
+    """A page with the predictions of these tasks, which all have the methods of the first."""
+    browsed = Browser(pack(tasks), [(method["name"], place) for place, method in enumerate(tasks[0]["methods"])])
+    write_text(folder / "own.html", as_html("T", [Section("S", [browsed])]))
+    return folder / "own.html"
 
 
 @pytest.mark.parametrize("width", [1440, 390])
@@ -477,9 +476,7 @@ def test_the_underlines_of_many_methods_end_above_the_next_line(tmp_path: Path, 
     task = {"title": "T", "noun": "questions", "number": None, "methods": [{"name": name, **said} for name in names],
             "classes": [], "text": ["Who?"], "passages": ["Ada met Bob."], "passage": [0],
             "gold": [[[8, 3]]]}  # fmt: skip
-    browsed = Browser(pack([task]), [(name, place) for place, name in enumerate(names)])
-    write_text(tmp_path / "own.html", as_html("T", [Section("S", [browsed])]))
-    page = show(tmp_path / "own.html")
+    page = show(_page_of(tmp_path, task))
     page.wait_for_selector(".passage span")
     room, shadow = page.locator(".passage span").evaluate("""shown => [
         parseFloat(getComputedStyle(shown.parentElement).lineHeight) - shown.getBoundingClientRect().height,
