@@ -121,7 +121,9 @@ def _flags(flags: Sequence[Moved]) -> list[str]:
 
 
 def _readable(flag: Moved) -> str:
-    return flag.name.replace("_", " ")
+    """The task, the model and the flag; only the flag's own words are separated, as a task may be called ag_news."""
+    place, _, name = flag.name.rpartition(" ")
+    return f"{place} {name.replace('_', ' ')}"
 
 
 def _moved(what: str, found: Sequence[Moved], as_text: Callable[[Any], str]) -> Table | None:

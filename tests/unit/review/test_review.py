@@ -722,6 +722,13 @@ def test_data_that_leaks_is_in_the_verdict(repository: Repository) -> None:
     assert said.startswith("**no change: all 11 figures are the same.**\n"), "a flag that is gone is not new"
 
 
+def test_flags_name_tasks_and_methods_as_the_settings_do(repository: Repository) -> None:
+    named: dict[str, Any] = {"baselines": {}, "low_rank": ACCURACY}
+    repository.commit({"ag_news": named})
+    repository.write({"ag_news": named | {"flags": {"low_rank": {"one_class_only": 1}}}})
+    assert r"New health flags: ag\_news low\_rank one class only." in _review(), "Markdown, so with escapes"
+
+
 def test_time_is_shown_from_a_fifth_more_of_what_it_was_before(repository: Repository) -> None:
     """What was not measured, or took no time, has no share that it could differ by."""
     path = Path("reports/runs/pretrain.json")
