@@ -61,6 +61,7 @@ class Answering:
     predictors: Mapping[str, Predictor]
     example: Mapping[str, str]
     tokens: int  # the most that the models read of a text, or of a passage at a time
+    generates: bool  # whether the answers are generated, from one part of a long passage
 
 
 class Demo:
@@ -117,8 +118,10 @@ class Demo:
                     self.absent.append(f"{title_of(task)} by {method_name(method)} ({folder})")
             if predictors:
                 form, example = ("question", _question) if task in grid.questions else ("text", _text)
-                tokens = next(iter(predictors.values())).settings.max_length
-                found[form].append(Answering(title_of(task), predictors, example(grid.data_of(task)), tokens))
+                settings = next(iter(predictors.values())).settings
+                generates = getattr(settings, "answers", "") == "generative"
+                shown = example(grid.data_of(task))
+                found[form].append(Answering(title_of(task), predictors, shown, settings.max_length, generates))
         return found
 
     def _answered(self, form: str, given: Mapping[str, str]) -> list[tuple[str, list[AnswerCard]]]:

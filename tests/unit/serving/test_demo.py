@@ -10,8 +10,8 @@ import pytest
 from retrace.core.errors import InputError
 from retrace.datasets.examples import Example, TaskData, write_task
 from retrace.serving.demo import Demo
-from stages import finetune_sst2
-from tests.tiny import tiny_pretrained, tiny_sentences
+from stages import finetune_squad, finetune_sst2
+from tests.tiny import tiny_pretrained, tiny_questions, tiny_sentences
 from tests.toy import copy_settings
 
 
@@ -40,3 +40,19 @@ def test_a_task_of_two_texts_is_asked_where_there_are_two(here: Path, monkeypatc
     shutil.rmtree("models")
     with pytest.raises(InputError, match="no trained models here; run dvc repro"):
         Demo(params)
+
+
+def test_the_page_says_that_generated_answers_are_from_one_part_of_a_passage(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = copy_settings(here)
+    reading = {"epochs": 1, "batch_size": 4, "max_length": 64, "max_answer_length": 8, "answers": "generative"}
+    changes = {f"squad.{name}": value for name, value in reading.items()}
+    project.set_all({**changes, "finetune.tasks": [], "precision": "fp32"})
+    tiny_pretrained(Path("models/pretrained"), "llama")
+    tiny_questions(Path("data"), "The guild was founded by Ada Lund.", {"who founded the guild?": "Ada Lund"})
+    monkeypatch.setattr(sys, "argv", ["finetune_squad", "--method", "full", "--seed", "1"])
+    finetune_squad.main()
+    page = Demo(project.params()).page()
+    assert "only the part that shares most words with the question is read" in page
+    assert "tokens at a time" not in page
