@@ -301,8 +301,7 @@ def test_a_text_that_a_spreadsheet_would_run_is_downloaded_as_text(show: Any, tm
     texts = ("=1+1", "@x", "+1+1", "-1+cmd|'/C calc'!A0", "- a", "-1", "+0.5")
     rows = [(text, "+1.2 to +3.4") for text in texts]
     table = Table(("text", "interval"), [*rows, ("words", "-0.5 ± 0.1")])
-    write_text(tmp_path / "own.html", as_html("T", [Section("S", [table])]))
-    page = show(tmp_path / "own.html")
+    page = show(_page_with(tmp_path, table))
     with page.expect_download() as download:
         page.locator(".download").click()
     found = pd.read_csv(download.value.path(), dtype=str)
@@ -313,8 +312,7 @@ def test_a_text_that_a_spreadsheet_would_run_is_downloaded_as_text(show: Any, tm
 def test_downloaded_figures_are_numbers(show: Any, tmp_path: Path) -> None:
     rows = [("−0.5", "a − b", "68,735", "−3.4 to −1.2"), ("+1.5", "1,800 texts", "−1,234,567.5", "1,234.50 (–)")]
     table = Table(("difference", "methods", "count", "interval"), rows)
-    write_text(tmp_path / "own.html", as_html("T", [Section("S", [table])]))
-    page = show(tmp_path / "own.html")
+    page = show(_page_with(tmp_path, table))
     with page.expect_download() as download:
         page.locator(".download").click()
     found = pd.read_csv(download.value.path())
@@ -385,8 +383,7 @@ def test_text_from_right_to_left_leaves_what_stands_beside_it_whole(tmp_path: Pa
     task = {"title": "T", "noun": "texts", "number": None, "methods": [full], "classes": ["جيد", "سلبي (١)"],
             "text": ["هذا الفيلم رائع."], "passages": [], "passage": [], "gold": [0]}  # fmt: skip
     browsed, table = Browser(pack([task]), [("Full", 0)]), Table(("№", "text"), [("1", "هذا الفيلم رائع.")])
-    write_text(tmp_path / "own.html", as_html("T", [Section("S", [browsed, table])]))
-    page = show(tmp_path / "own.html")
+    page = show(_page_with(tmp_path, browsed, table))
     ends = """text => [0, text.length - 1].map(at => {
         const range = document.createRange();
         range.setStart(text, at);
@@ -407,10 +404,8 @@ def test_intervals_of_a_column_are_drawn_on_the_same_axis(tmp_path: Path, show: 
     """However many digits stand behind a bar, its ends lie below those of the other rows."""
     drawn = strip(Axes((0.0, 100.0)), 1.0, 5.0, 3.0)
     rows = [(TableCell("", small=interval, strip=drawn),) for interval in ("2.2 – 9.5", "79.8 – 100.0")]
-    write_text(tmp_path / "own.html", as_html("T", [Section("S", [Table(("95% interval",), rows)])]))
-    places = "shown => shown.map(of => { const box = of.getBoundingClientRect(); return [box.left, box.right]; })"
-    page = show(tmp_path / "own.html")
-    first, second = page.locator(".strip").evaluate_all(places)
+    page = show(_page_with(tmp_path, Table(("95% interval",), rows)))
+    first, second = _boxes(page.locator(".strip"), "left", "right")
     assert first == second
     page.emulate_media(media="print")
     sizes = "shown => [shown, shown.parentElement].map(of => getComputedStyle(of).fontSize)"
@@ -420,13 +415,10 @@ def test_intervals_of_a_column_are_drawn_on_the_same_axis(tmp_path: Path, show: 
 def test_a_long_name_stays_above_its_own_plot_and_the_plots_of_a_row_level(tmp_path: Path, show: Any) -> None:
     names = ("bert-large-uncased-whole-word-masking", "full", "lora", "adapter", "frozen")
     panels = [Panel(name, [], "", place=place, value="98.5") for place, name in enumerate(names)]
-    write_text(tmp_path / "own.html", as_html("T", [Section("S", [Panels("x", "X", "", panels)])]))
-    page = show(tmp_path / "own.html")
-    box = "shown => shown.map(of => { const box = of.getBoundingClientRect(); return [box.right, box.bottom]; })"
-    captions = page.locator("figcaption .name").evaluate_all(box)
-    values = page.locator("figcaption b").evaluate_all(box)
+    page = show(_page_with(tmp_path, Panels("x", "X", "", panels)))
+    captions, values = (_boxes(page.locator(f"figcaption {part}"), "right") for part in (".name", "b"))
     assert all(name[0] <= value[0] - 30 for name, value in zip(captions, values, strict=True)), "98.5 is 30 px wide"
-    assert len({bottom for _, bottom in page.locator(".plot").evaluate_all(box)}) == 1
+    assert len({bottom for (bottom,) in _boxes(page.locator(".plot"), "bottom")}) == 1
 
 
 def _browser_of(tmp_path: Path, names: Sequence[str], seeds: int = 2) -> Path:
@@ -440,8 +432,19 @@ def _browser_of(tmp_path: Path, names: Sequence[str], seeds: int = 2) -> Path:
 def _page_of(folder: Path, *tasks: dict[str, Any]) -> Path:
     """A page with the predictions of these tasks, which all have the methods of the first."""
     browsed = Browser(pack(tasks), [(method["name"], place) for place, method in enumerate(tasks[0]["methods"])])
-    write_text(folder / "own.html", as_html("T", [Section("S", [browsed])]))
+    return _page_with(folder, browsed)
+
+
+def _page_with(folder: Path, *blocks: Any) -> Path:
+    """A page whose only section has these blocks."""
+    write_text(folder / "own.html", as_html("T", [Section("S", [*blocks])]))
     return folder / "own.html"
+
+
+def _boxes(shown: Any, *sides: str) -> list[list[float]]:
+    """These sides of the box of each element that a locator finds."""
+    found = "(all, sides) => all.map(of => sides.map(side => of.getBoundingClientRect()[side]))"
+    return shown.evaluate_all(found, [*sides])
 
 
 @pytest.mark.parametrize("width", [1440, 390])
@@ -449,9 +452,9 @@ def test_a_long_name_stays_above_its_own_predictions(tmp_path: Path, show: Any, 
     names = ("bert-large-uncased-whole-word-masking", "bert_large_uncased_whole_word_masking_adapters", "full")
     page = show(_browser_of(tmp_path, names), width)
     page.wait_for_selector(".said .seeds")
-    box = "shown => shown.map(of => { const box = of.getBoundingClientRect(); return [box.left, box.right]; })"
-    own, whole = (page.locator(f".said li:has({part}) {part}").evaluate_all(box) for part in (".seeds", ".name"))
-    opinions = page.locator(".said li:has(.name)").evaluate_all(box)
+    parts = (".seeds", ".name")
+    own, whole = (_boxes(page.locator(f".said li:has({part}) {part}"), "left", "right") for part in parts)
+    opinions = _boxes(page.locator(".said li:has(.name)"), "left", "right")
     assert all(name[1] <= seeds[0] for name, seeds in zip(whole, own, strict=True))
     assert all(seeds[1] <= opinion[1] + 1 for seeds, opinion in zip(own, opinions, strict=True))
     assert page.evaluate(WIDTH) <= width
@@ -461,9 +464,9 @@ def test_a_long_name_stays_above_its_own_predictions(tmp_path: Path, show: Any, 
 def test_the_dots_of_many_seeds_leave_a_name_in_one_line(tmp_path: Path, show: Any, width: int) -> None:
     page = show(_browser_of(tmp_path, ("Full", "Scratch", "Adapter"), seeds=20), width)
     page.wait_for_selector(".said .seeds")
-    box = "shown => shown.map(of => of.getBoundingClientRect()).map(box => [box.left, box.right, box.height])"
-    seeds, names = (page.locator(f".said li:has({part}) {part}").evaluate_all(box) for part in (".seeds", ".name"))
-    opinions = page.locator(".said li:has(.name)").evaluate_all(box)
+    parts, sides = (".seeds", ".name"), ("left", "right", "height")
+    seeds, names = (_boxes(page.locator(f".said li:has({part}) {part}"), *sides) for part in parts)
+    opinions = _boxes(page.locator(".said li:has(.name)"), *sides)
     assert [height < 24 for *_, height in names] == [True] * 3, "a line is 16 px high"
     assert all(name[1] <= dots[0] + 0.1 for name, dots in zip(names, seeds, strict=True))
     assert all(dots[1] <= opinion[1] + 1 for dots, opinion in zip(seeds, opinions, strict=True))
@@ -503,8 +506,7 @@ def test_no_name_of_a_method_is_cut_off_in_a_table(tmp_path: Path, show: Any, wi
     masking = "bert-large-uncased-whole-word-masking"
     for name in (masking, f"{masking}-with-adapters-of-sixteen-units", masking.replace("-", "_") + "_adapters"):
         table = Table(("method", *"abcdefghij"), [(TableCell(name, mark=0), *["12.34 ± 0.56"] * 10)])
-        write_text(tmp_path / "own.html", as_html("T", [Section("S", [table])]))
-        page = show(tmp_path / "own.html", width)
+        page = show(_page_with(tmp_path, table), width)
         needed, given = page.locator("tbody th").evaluate("shown => [shown.scrollWidth, shown.clientWidth]")
         assert needed <= given + 1, name
 
