@@ -495,6 +495,7 @@ def test_no_control_of_the_predictions_lies_on_another(tmp_path: Path, show: Any
     page = show(_browser_of(tmp_path, ["full", "bert-large-uncased-whole-word-masking"]), width)
     page.wait_for_selector(".item")
     boxes = [control.bounding_box() for control in page.locator(".bar :is(input, select)").all()]
+    assert len(boxes) == 5
     for one, other in itertools.combinations(boxes, 2):
         beside = one["x"] + one["width"] <= other["x"] or other["x"] + other["width"] <= one["x"]
         assert beside or one["y"] + one["height"] <= other["y"], (one, other)
