@@ -1,4 +1,4 @@
-"""Commands of `retrace` in this process, code in a process of its own, and the environment of one that sees GPUs."""
+"""Commands of `retrace` in this process, code in a process of its own, and programs that stand in for others."""
 
 import io
 import os
@@ -47,10 +47,15 @@ def python(code: str, *arguments: str, folder: Path = ROOT, **variables: str) ->
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+def write_program(path: Path, script: str) -> Path:
+    """A program in place of a real one."""
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
 def pretend_gpus(folder: Path, count: int) -> dict[str, str]:
     """The environment of a process that sees this many GPUs, from GPU-0 on, with their leases in the folder."""
     folder.mkdir(exist_ok=True)
-    program = folder / "nvidia-smi"
-    program.write_text("#!/bin/sh\n" + "".join(f"echo GPU-{number}\n" for number in range(count)))
-    program.chmod(0o755)
+    write_program(folder / "nvidia-smi", "\n".join(f"echo GPU-{number}" for number in range(count)))
     return {"PATH": f"{folder}:{os.environ['PATH']}", "TMPDIR": str(folder), "RETRACE_SHARE_GPUS": "false"}

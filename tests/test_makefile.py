@@ -6,14 +6,15 @@ import subprocess
 from pathlib import Path
 
 from retrace.core.files import write_text
+from tests.commands import write_program
 from tests.toy import ROOT, copy_as_it_is
 
 # Like Debian's without python3-venv if `FAILS` is 1: `-m venv` makes a Python that has no pip, and fails.
-PYTHON = """#!/bin/sh
+PYTHON = """
 case "$*" in *venv*) mkdir -p .venv/bin && ln -s "$0" .venv/bin/python && exit "$FAILS" ;; esac
 """
 # Like the demo of the hub when one of its steps fails: it prints its folder, which is not empty.
-DEMO = """#!/bin/sh
+DEMO = """
 mkdir "$3/project" && echo "$3" && exit 3
 """
 KEPT = (
@@ -31,9 +32,7 @@ MADE = (
 
 def test_an_environment_that_is_half_made_is_made_again(here: Path) -> None:
     shutil.copy(ROOT / "Makefile", here)
-    python = here / "python"
-    python.write_text(PYTHON)
-    python.chmod(0o755)
+    python = write_program(here / "python", PYTHON)
     for fails in (True, False):
         variables = {"PATH": os.environ["PATH"], "FAILS": str(int(fails))}
         command = ["make", ".venv/bin/python", f"PYTHON={python}"]
@@ -45,8 +44,7 @@ def test_a_demo_that_fails_fails_make_and_its_folder_is_removed(here: Path) -> N
     shutil.copy(ROOT / "Makefile", here)
     python = here / ".venv/bin/python"
     python.parent.mkdir(parents=True)
-    python.write_text(DEMO)
-    python.chmod(0o755)
+    write_program(python, DEMO)
     variables = {"PATH": os.environ["PATH"], "TMPDIR": str(here)}
     command = ["make", "--silent", "--old-file=.venv/bin/.dev", "hub-demo"]  # without installing anything
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)

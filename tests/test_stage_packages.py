@@ -10,6 +10,8 @@ import grimp
 import pytest
 from ruamel.yaml import YAML
 
+from tests.commands import write_program
+
 ROOT = Path(__file__).parents[1]
 PIPELINES = sorted([ROOT / "dvc.yaml", ROOT / "data/dvc.yaml", *ROOT.glob("studies/**/dvc.yaml")])
 SOURCES = ("sample", "files", "hub")  # `data` in params.yaml chooses one
@@ -122,9 +124,7 @@ def test_a_stage_starts_from_a_shell_that_expands_nothing(
     tmp_path: Path, variables: dict[str, str], arguments: str
 ) -> None:
     (run,) = (each["run"] for each in YAML(typ="safe").load(ROOT / "dvc.yaml")["vars"] if "run" in each)
-    python = tmp_path / "python"
-    python.write_text('#!/bin/sh\necho "$@"\n')
-    python.chmod(0o755)
+    write_program(tmp_path / "python", 'echo "$@"')
     command = [*shlex.split(run.replace(r"\${", "${")), "stages.pretrain"]
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", **variables}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

@@ -15,6 +15,7 @@ import pytest
 
 from retrace.core.guard import holder
 from tests import warm
+from tests.commands import write_program
 from tests.toy import Project
 
 ALONE: list[str] = []  # before a stage's command: nothing
@@ -102,9 +103,8 @@ def test_a_slurm_job_saves_requeues_itself_and_goes_on(project: Project, tmp_pat
     """The job script by itself, told by a signal that its time is up; `scontrol` only writes down what it is told."""
     project.run("git", "init", "-q")
     project.set("pretrain.epochs", 6)
-    told, scontrol = tmp_path / "told", tmp_path / "scontrol"
-    scontrol.write_text(f'#!/bin/sh\necho "$@" >> {told}\n')
-    scontrol.chmod(0o755)
+    told = tmp_path / "told"
+    write_program(tmp_path / "scontrol", f'echo "$@" >> {told}')
     path = f"{Path(sys.executable).parent}{os.pathsep}{tmp_path}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PYTHONPATH": str(project.folder), "PATH": path, "SLURM_JOB_ID": "7"}
     options: Any = {"args": ["bash", "launch/slurm.sh", "pretrain"], "cwd": project.folder, "text": True}

@@ -12,6 +12,7 @@ import pytest
 import torch.distributed.run
 from accelerate.commands.launch import launch_command, launch_command_parser
 
+from tests.commands import write_program
 from tests.toy import ROOT, Project
 
 
@@ -92,8 +93,7 @@ def test_a_job_of_several_nodes_passes_its_processors_on(
     """Slurm itself would give the job's launchers one processor each."""
     programs = {"dvc": "$RETRACE_RUN -m stages.pretrain", "srun": 'printf "%s\\n" "$@"', "hostname": "echo node1"}
     for name, does in programs.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n")
-        (tmp_path / name).chmod(0o755)
+        write_program(tmp_path / name, does)
     job = {"SLURM_NNODES": "2", "SLURM_GPUS_ON_NODE": "8", "SLURM_JOB_ID": "7", "SLURM_SUBMIT_DIR": str(tmp_path)}
     environment = {**job, **variables, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     with (tmp_path / "out").open("w") as out:  # not a pipe, which a `sleep` of the script's would keep open

@@ -10,7 +10,7 @@ import pytest
 
 from retrace.compute.lease import lease_gpus, visible_gpus
 from retrace.core.errors import InputError
-from tests.commands import pretend_gpus, python
+from tests.commands import pretend_gpus, python, write_program
 from tests.toy import ROOT
 
 TAKE = """
@@ -135,9 +135,7 @@ def test_gpus_are_those_that_cuda_would_see(tmp_path: Path, monkeypatch, visible
 def test_there_are_no_gpus_without_a_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert visible_gpus() == {}
-    program = tmp_path / "nvidia-smi"
-    program.write_text("#!/bin/sh\necho NVIDIA-SMI has failed because it could not talk to the driver\nexit 9\n")
-    program.chmod(0o755)
+    write_program(tmp_path / "nvidia-smi", "echo NVIDIA-SMI has failed because it could not talk to the driver\nexit 9")
     assert visible_gpus() == {}
 
 

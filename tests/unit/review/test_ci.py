@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from tests.commands import write_program
 from tests.toy import ROOT, Project, copy_settings
 
 WORKFLOW: dict[str, Any] = YAML(typ="safe").load(ROOT / ".github/workflows/ci.yml")
@@ -94,11 +95,9 @@ def test_actions_are_pinned_and_only_the_job_that_comments_may_write() -> None:
 )
 def test_a_comment_is_updated_where_there_is_one(tmp_path: Path, comment: str, method: str) -> None:
     """With a `gh` that writes down what it is asked and lists the comments of `$COMMENT`."""
-    gh, review, asked = (tmp_path / name for name in ("gh", "review.md", "asked"))
-    gh.write_text(
-        '#!/bin/sh\nprintf "%s\\n" "$*" >> "$ASKED"\ncase "$*" in *--paginate*) printf "%s" "$COMMENT";; esac\n'
-    )
-    gh.chmod(0o755)
+    review, asked = (tmp_path / name for name in ("review.md", "asked"))
+    script = 'printf "%s\\n" "$*" >> "$ASKED"\ncase "$*" in *--paginate*) printf "%s" "$COMMENT";; esac'
+    write_program(tmp_path / "gh", script)
     review.write_text("**better: `$(touch /)`**")
     names = {"GITHUB_REPOSITORY": "o/r", "GITHUB_SERVER_URL": "https://example.org", "GITHUB_RUN_ID": "7"}
     path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "ASKED": str(asked), "COMMENT": comment}
@@ -120,11 +119,9 @@ def test_gitlabs_comment_is_updated_too(tmp_path: Path, notes: list[dict[str, An
 
     The token is given to it on standard input, as every user of a machine can read command lines.
     """
-    curl, said, given = (tmp_path / name for name in ("curl", "asked", "given"))
-    curl.write_text(
-        '#!/bin/sh\nprintf "%s\\n" "$*" >> asked\ncat >> given\ncase "$*" in *per_page*) printf "%s" "$NOTES";; esac\n'
-    )
-    curl.chmod(0o755)
+    said, given = (tmp_path / name for name in ("asked", "given"))
+    script = 'printf "%s\\n" "$*" >> asked\ncat >> given\ncase "$*" in *per_page*) printf "%s" "$NOTES";; esac'
+    write_program(tmp_path / "curl", script)
     (tmp_path / "review.md").write_text("**better: `$(touch /)`**\n")
     posted = "<!-- retrace-review -->\n**better: `$(touch /)`**\n"
     listed = json.dumps([{"body": posted.rstrip()} | note for note in notes])
