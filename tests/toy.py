@@ -73,6 +73,10 @@ class Project:
         """The same project, its processes having these variables too."""
         return replace(self, variables={**(self.variables or os.environ), **variables})
 
+    def copy(self, folder: Path) -> "Project":
+        """A copy of it in a folder that is not there yet."""
+        return replace(self, folder=shutil.copytree(self.folder, folder, symlinks=True))
+
     def params(self) -> dict[str, Any]:
         """params.yaml and data/params.yaml."""
         return {**_yaml().load(self.folder / PARAMS), **_yaml().load(self.folder / DATA_PARAMS)}

@@ -87,7 +87,7 @@ def main(campaign: Campaign, about: str | None, count: int = 1, counted: str = "
 def fresh(whole: Path, folder: Path) -> Project:
     """A copy of a project, in place of what is in the folder."""
     shutil.rmtree(folder, ignore_errors=True)
-    return Project(shutil.copytree(whole, folder, symlinks=True))
+    return Project(whole).copy(folder)
 
 
 def without(whole: Path, folder: Path, stage: str) -> Project:

@@ -1,7 +1,6 @@
 """What integration tests share: a toy project in which the whole pipeline has run."""
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -48,4 +47,4 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Project:
 @pytest.fixture
 def ready(prepared: Project, tmp_path: Path) -> Project:
     """A project whose next stage is pretraining."""
-    return Project(shutil.copytree(prepared.folder, tmp_path / "project", symlinks=True))
+    return prepared.copy(tmp_path / "project")

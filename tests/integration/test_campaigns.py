@@ -1,7 +1,6 @@
 """A few trials of each campaign, always the same."""
 
 import random
-import shutil
 from pathlib import Path
 
 from retrace.core.files import atomic_folder
@@ -27,8 +26,7 @@ def test_two_repro_at_once_end_with_the_same_bytes(finished: Project, tmp_path: 
 
 
 def test_a_project_that_is_edited_killed_and_collected_has_the_same_bytes(finished: Project, tmp_path: Path) -> None:
-    shutil.copytree(finished.folder, tmp_path / "project", symlinks=True)
-    soak = Soak(Project(tmp_path / "project"), tmp_path / "site")
+    soak = Soak(finished.copy(tmp_path / "project"), tmp_path / "site")
     (tmp_path / "project/models/.tokens.partial").mkdir()  # as a killed stage leaves it
     _, wrong = soak.turn(Round(1, {}, None, ("doctor",)))
     assert wrong == [str(tmp_path / "project/models/.tokens.partial")]
@@ -49,7 +47,7 @@ def test_what_the_rounds_edit_is_there_and_is_taken_back(project: Project) -> No
 
 
 def test_damaged_files_are_noticed_before_they_are_used(finished: Project, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(shutil.copytree(finished.folder, tmp_path / "project", symlinks=True))
+    monkeypatch.chdir(finished.copy(tmp_path / "project").folder)
     with atomic_folder(Path(".retrace/states/run/1"), summed=True) as folder:
         (folder / "state.safetensors").write_bytes(bytes(999))
     for kind, count in in_process(Path(".retrace/states"), 80, random.Random(1), 12).items():
@@ -58,6 +56,6 @@ def test_damaged_files_are_noticed_before_they_are_used(finished: Project, tmp_p
 
 def test_a_file_that_a_rerun_leaves_out_is_wrong(finished: Project, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(disks, "mount", lambda *disk: None)  # which needs root
-    whole = shutil.copytree(finished.folder, tmp_path / "whole", symlinks=True)
+    whole = finished.copy(tmp_path / "whole").folder
     (whole / "reports/figures/more.svg").write_text("x")
     assert disks.trial(whole, tmp_path / "disk", "report", 0.5, False).wrong == ["reports/figures/more.svg"]

@@ -30,7 +30,7 @@ HOSTILE = "</textarea><script>alert(1)</script><img src=x onerror=alert(2)> \u20
 def partly(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project that lists more methods than it has trained."""
     folder = tmp_path_factory.mktemp("demo") / "project"
-    project = Project(shutil.copytree(finished.folder, folder, symlinks=True))
+    project = finished.copy(folder)
     project.set("finetune.methods", ["full", "scratch", "lora"])
     shutil.rmtree(folder / "models/squad/scratch")
     return project

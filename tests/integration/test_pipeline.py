@@ -46,8 +46,7 @@ def _changed(project: Project) -> set[str]:
 @pytest.fixture
 def clone(finished: Project, tmp_path: Path) -> Project:
     """A copy of the finished project for one test to change."""
-    shutil.copytree(finished.folder, tmp_path / "clone", symlinks=True)
-    return Project(tmp_path / "clone")
+    return finished.copy(tmp_path / "clone")
 
 
 def _json(project: Project, report: str) -> Any:
@@ -250,7 +249,7 @@ def test_adding_a_task_of_each_kind(clone: Project) -> None:
 
 def test_a_rerun_as_users_have_it_changes_no_metric(finished: Project, tmp_path: Path) -> None:
     """In a place that should not matter. The other tests start stages as tests/warm.py does."""
-    clone = Project(shutil.copytree(finished.folder, tmp_path / places.ODD, symlinks=True))
+    clone = finished.copy(tmp_path / places.ODD)
     before = _bytes(clone)
     forced = ("pretrain", "finetune-squad@squad-full-1", "evaluate")
     launched = clone.with_variables(RETRACE_RUN="", PYTHONHASHSEED="4242", **places.PLACES["locale C"].variables)

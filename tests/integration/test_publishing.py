@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -95,11 +94,11 @@ def test_a_published_model_predicts_what_was_recorded(tmp_path: Path, hub: Local
 @pytest.fixture(scope="module")
 def own(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A copy of the finished project, as publishing writes into its folder."""
-    return Project(shutil.copytree(finished.folder, tmp_path_factory.mktemp("own") / "project", symlinks=True))
+    return finished.copy(tmp_path_factory.mktemp("own") / "project")
 
 
 def test_what_should_not_be_published_is_refused_in_one_line(own: Project, hub: LocalHub, tmp_path: Path) -> None:
-    project, cell = Project(shutil.copytree(own.folder, tmp_path / "copy", symlinks=True)), CELL[:4]
+    project, cell = own.copy(tmp_path / "copy"), CELL[:4]
     (plain,) = _publish(project, hub, cell)
     assert plain.code == 2
     assert plain.err.startswith("error: sst2 full 1 is flagged: ")

@@ -216,7 +216,7 @@ def test_retrace_stop_stops_it_too(tmp_path: Path) -> None:
 def test_a_killed_cell_of_the_pipeline_goes_on_from_its_checkpoint_to_the_same_bytes(
     finished: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project = Project(shutil.copytree(finished.folder, tmp_path / "project", symlinks=True))
+    project = finished.copy(tmp_path / "project")
     lock = project.folder / "dvc.lock"
     locked = YAML().load(lock)
     locked["stages"] = {name: locked["stages"][name] for name in ("tokenize", "pretrain")}  # the others have not run

@@ -28,7 +28,7 @@ def _quiet(project: Project, *command: str) -> str:
 def clone(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A clone of a project that was run and pushed, with what the remote holds pulled."""
     folder = tmp_path_factory.mktemp("tutorial")
-    project = Project(shutil.copytree(finished.folder, folder / "project", symlinks=True))
+    project = finished.copy(folder / "project")
     (folder / "remote").mkdir()
     _quiet(project, "dvc", "remote", "add", "--default", "storage", str(folder / "remote"))
     project.commit("where results are kept")
