@@ -65,18 +65,19 @@ def test_answers_are_those_of_the_stage_and_stand_where_they_say(finished: Proje
     for question, row in zip(questions, found, strict=True):
         expected = rows.loc[question.id]
         assert row["score"] == pytest.approx(expected["score"], abs=1e-5)
-        assert row["answer"] == (None if expected["null_score"] > expected["score"] else expected["text"])
-        if row["answer"] is not None:
-            assert row["start"] == expected["start"]
-            assert question.context[row["start"] :].startswith(row["answer"])
+        abstains = expected["null_score"] > expected["score"]
+        answer = (None, None) if abstains else (expected["text"], expected["start"])
+        assert (row["answer"], row["start"]) == answer
+        assert question.context[expected["start"] :].startswith(expected["text"])
 
 
 def test_a_passage_may_lie_in_a_file(finished: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(finished.folder)
-    (tmp_path / "passage.txt").write_text("The stream had the Printers as sponsor.")
+    passage = "The stream had the Printers as sponsor."
+    (tmp_path / "passage.txt").write_text(passage)
     asked = ("--passage", tmp_path / "passage.txt", "--question", "What was it?", "--question", "Name the river.")
     found = map(json.loads, retrace("predict", "squad", *asked).out.splitlines())
-    assert [row["question"] for row in found] == [asked[3], asked[5]]
+    assert [(row["passage"], row["question"]) for row in found] == [(passage, asked[3]), (passage, asked[5])]
 
 
 @pytest.mark.parametrize(
