@@ -177,10 +177,11 @@ def _leftovers() -> Iterator[Finding]:
         return  # `_settings` reports it
     found = [(path, folder) for folder in CELLS for path in sorted(folder.glob("*/*/*")) if path.stem.isdigit()]
     stale = [path for path, folder in found if path.relative_to(folder).with_suffix("") not in cells]
-    data = [path for folder in (TASKS, QUESTIONS) for path in sorted(folder.glob("*/"))]
+    # A hidden folder is half-written; while a run is in progress, it may be what that writes.
+    data = [path for folder in (TASKS, QUESTIONS) for path in sorted(folder.glob("[!.]*/"))]
     stale += [path for path in data if path.name not in tasks]
     # Every fine-tuning run depends on the folder of all checkpoints; in a fresh clone it has only the listed ones.
-    stale += [path for path in sorted(named_checkpoint("").glob("*/")) if path.name not in checkpoints]
+    stale += [path for path in sorted(named_checkpoint("").glob("[!.]*/")) if path.name not in checkpoints]
     listed = f"{PARAMS} or {DATA_PARAMS}"
     said = f"of tasks, checkpoints and fine-tuning runs that are not in {listed}: {some_of(stale)}" if stale else "none"
     yield Finding("stale results", said, _removal(stale))

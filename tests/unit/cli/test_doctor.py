@@ -102,7 +102,8 @@ def test_an_rwlock_holds_dvc_up_unless_a_dvc_works_or_is_gone(checkout: Project,
 
 def test_a_run_in_progress_is_named_and_what_it_writes_is_no_leftover(checkout: Project) -> None:
     """The command would remove it while the run writes."""
-    write_text(checkout.folder / "models/.tokens.partial/train.npy", "x")
+    for name in ("models/.tokens", "data/classification/.topics", "data/checkpoints/.bert"):
+        write_text(checkout.folder / f"{name}.partial/train.npy", "x")
     lock = take(checkout.folder / ".retrace/locks/tokenize.lock")
     assert lock is not None
     with lock:
