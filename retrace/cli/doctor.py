@@ -115,7 +115,11 @@ def _versions() -> Iterator[Finding]:
     if not PINS.is_file():
         yield Finding("versions", f"{PINS} is missing", f"git checkout HEAD -- {PINS}")
         return
-    pins = dict(line.split("==") for line in PINS.read_text(encoding="utf-8").split() if "==" in line)
+    text = PINS.read_text(encoding="utf-8")
+    if "<<<<<<< " in text:
+        yield Finding("versions", f"{PINS} has a merge conflict", f"git checkout HEAD -- {PINS}")
+        return
+    pins = dict(line.split("==") for line in text.split() if "==" in line)
     found = {name: installed(name).partition("+")[0] for name in pins}
     others = [f"{name} is {found[name]}, pinned {pinned}" for name, pinned in pins.items() if found[name] != pinned]
     yield Finding("versions", some_of(others) or f"the {len(pins)} pinned in {PINS}", INSTALL if others else None)

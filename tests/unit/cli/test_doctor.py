@@ -236,6 +236,12 @@ def test_pins_that_were_removed(checkout: Project) -> None:
     assert _fixed("versions", "git checkout HEAD -- requirements.txt") == "requirements.txt is missing"
 
 
+def test_pins_that_two_branches_changed(checkout: Project) -> None:
+    path = checkout.folder / "requirements.txt"
+    path.write_text(f"<<<<<<< HEAD\n{path.read_text()}=======\nnumpy==0.1\n>>>>>>> other\n")
+    assert _fixed("versions", "git checkout HEAD -- requirements.txt") == "requirements.txt has a merge conflict"
+
+
 def test_the_cache_that_is_looked_at_is_that_of_the_checkout(checkout: Project) -> None:
     (checkout.folder / ".dvc/config").write_text("[cache]\n    dir = elsewhere\n")
     assert cache_folder() == checkout.folder / ".dvc/elsewhere/files/md5"
