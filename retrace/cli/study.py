@@ -175,7 +175,8 @@ def fill_workspace(study: Path, folder: Path, small: bool, seed: int | None = No
     presets = [study / "params.yaml", *([study / "small.yaml"] if small else [])]
     for preset in presets:
         if not preset.is_file():
-            raise InputError(f"{preset.relative_to(project)}: no such file; the study has no small run")
+            lacks = "small run" if preset.stem == "small" else "settings"
+            raise InputError(f"{preset.relative_to(project)}: no such file; the study has no {lacks}")
     files = list(_project_files(project))
     code = {path.relative_to(folder) for code_folder in CODE for path in (folder / code_folder).rglob("*")
             if path.is_file() and path.suffix != ".pyc"}  # fmt: skip

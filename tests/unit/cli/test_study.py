@@ -123,6 +123,9 @@ def test_a_study_without_a_small_run_or_that_is_running_is_one_line(project: Pro
     assert lock is not None
     with lock:
         assert refused("study", "run", "two-cores") == "error: studies/two-cores is already running\n"
+    Path("studies/two-cores/params.yaml").unlink()
+    said = "error: studies/two-cores/params.yaml: no such file; the study has no settings\n"
+    assert refused("study", "run", "two-cores") == said
 
 
 def test_wrong_figures_are_refused_before_anything_is_run(project: Project, monkeypatch) -> None:
