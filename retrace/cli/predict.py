@@ -100,6 +100,8 @@ def chosen_cell(grid: Grid, task: str, method: str | None, seed: int | None) -> 
 def _asked(passage: Path | None, questions: Sequence[str]) -> list[Row]:
     """A row for each --question, if there are any."""
     context = read_text(passage) if passage else ""
+    if passage:
+        _require_texts({"passage": context}, ("passage",), str(passage))
     rows = [{"passage": context, "question": question} for question in questions]
     for number, row in enumerate(rows, start=1):
         _require_texts(row, ("question",), f"--question {number}")

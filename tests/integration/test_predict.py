@@ -78,6 +78,8 @@ def test_a_passage_may_lie_in_a_file(finished: Project, tmp_path: Path, monkeypa
     asked = ("--passage", tmp_path / "passage.txt", "--question", "What was it?", "--question", "Name the river.")
     found = map(json.loads, retrace("predict", "squad", *asked).out.splitlines())
     assert [(row["passage"], row["question"]) for row in found] == [(passage, asked[3]), (passage, asked[5])]
+    (tmp_path / "passage.txt").write_text(" \n\n")
+    assert r"passage.txt: passage: ' \n' is not allowed; expected a text" in refused("predict", "squad", *asked)
 
 
 @pytest.mark.parametrize(
