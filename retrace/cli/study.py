@@ -19,7 +19,7 @@ from retrace.cli.repro import DVC, run_dvc
 from retrace.cli.settings import write_presets
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
-from retrace.core.guard import CODE, take
+from retrace.core.guard import CODE, lock
 from retrace.core.paths import OWN, WORKSPACES, require_checkout
 from retrace.core.records import WRITTEN as WRITTEN_BY_RUNS
 from retrace.core.records import git, try_git, uncommitted
@@ -84,10 +84,7 @@ def run(
     build_file(PublishedStudy, study / PUBLISHED)  # so that a mistake in it is reported now and not after the training
     dvc_config()  # for its errors, as the workspace takes it over
     project, folder = study.parents[1], workspace(study, small, seed)
-    lock = take(folder.with_name(f"{folder.name}.lock"))
-    if lock is None:
-        raise InputError(f"{STUDIES}/{name} is already running")
-    with lock:
+    with lock(folder.name, folder.parent):
         origin = _origin(project)
         fill_workspace(study, folder, small, seed)
         (folder / ORIGIN).unlink(missing_ok=True)  # from now on, results may be of another commit than the last run's

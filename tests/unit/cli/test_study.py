@@ -3,6 +3,7 @@
 DVC itself runs in a workspace in tests/integration/test_studies.py.
 """
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from dvc.config import Config
 from retrace.cli.study import fill_workspace
 from retrace.core.errors import InputError
 from retrace.core.files import write_json
-from retrace.core.guard import take
+from retrace.core.guard import lock
 from retrace.core.settings import read_params, read_yaml
 from tests.commands import refused, retrace
 from tests.study import EVIL, write_study
@@ -119,10 +120,9 @@ def test_a_study_without_a_small_run_or_that_is_running_is_one_line(project: Pro
     monkeypatch.chdir(project.folder)
     said = "error: studies/two-cores/small.yaml: no such file; the study has no small run\n"
     assert refused("study", "run", "two-cores", "--small") == said
-    lock = take(project.folder / ".retrace/studies/two-cores.lock")
-    assert lock is not None
-    with lock:
-        assert refused("study", "run", "two-cores") == "error: studies/two-cores is already running\n"
+    with lock("two-cores", project.folder / ".retrace/studies"):
+        said = f"error: two-cores is already running here as process {os.getpid()}\n"
+        assert refused("study", "run", "two-cores") == said
     Path("studies/two-cores/params.yaml").unlink()
     said = "error: studies/two-cores/params.yaml: no such file; the study has no settings\n"
     assert refused("study", "run", "two-cores") == said
