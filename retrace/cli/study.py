@@ -85,13 +85,14 @@ def run(
     dvc_config()  # for its errors, as the workspace takes it over
     project, folder = study.parents[1], workspace(study, small, seed)
     with lock(folder.name, folder.parent):
-        origin = _origin(project)
+        commit = try_git("rev-parse", "HEAD", folder=project)
+        changed = uncommitted(".", *WRITTEN_BY_RUNS, ":!data/own", folder=project)  # except what runs and users write
         fill_workspace(study, folder, small, seed)
         (folder / ORIGIN).unlink(missing_ok=True)  # from now on, results may be of another commit than the last run's
         code = 0 if small else subprocess.run([*RETRACE, "needs"], cwd=folder, check=False).returncode
         if code := code or run_dvc([*DVC, f"{STAGES}:compare"], folder):
             raise typer.Exit(code)
-        of_run = RunOrigin(**origin, seed=build(Seed, read_params(folder), "seed"))
+        of_run = RunOrigin(commit=commit, changed=changed, seed=build(Seed, read_params(folder), "seed"))
         write_json(folder / ORIGIN, of_run.to_json())
         if seed is not None:
             print(folder / "reports/study/report.html")
@@ -156,14 +157,6 @@ def workspace(study: Path, small: bool, seed: int | None) -> Path:
     """
     ending = ("-small" if small else "") + ("" if seed is None else f"-seed-{seed}")
     return study.parents[1] / WORKSPACES / f"{study.name}{ending}"
-
-
-def _origin(project: Path) -> dict[str, Any]:
-    """The commit and the files that differ from it, except those that runs write and the user's data."""
-    return {
-        "commit": try_git("rev-parse", "HEAD", folder=project),
-        "changed": uncommitted(".", *WRITTEN_BY_RUNS, ":!data/own", folder=project),
-    }
 
 
 def fill_workspace(study: Path, folder: Path, small: bool, seed: int | None = None) -> None:
