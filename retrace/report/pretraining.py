@@ -16,7 +16,7 @@ from retrace.report.names import KINDS, count_text, shown, with_unit
 from retrace.report.results import Curve, curve_of, thinned
 from retrace.report.svg import Axes
 from retrace.report.tasks import epoch_axes
-from retrace.statistics.scales import CURVES, MEASURES
+from retrace.statistics.scales import CURVES
 
 INTERVALS = "In brackets: 95% intervals over documents, or over passages for the pseudo-perplexity (bootstrap)."
 COMPARE = "Compare models per word or per byte; per token depends on the tokenizer."
@@ -39,7 +39,7 @@ def pretraining_section(
     if "next_sentence_accuracy" in curve and curve["next_sentence_accuracy"].iloc[-1] < TOLD_APART:
         warnings.insert(0, "Warning: next-sentence prediction is at chance.")
     columns = {"epoch": curve["epoch"].astype(str).tolist()}
-    for name, what in (CURVES | MEASURES).items():
+    for name, what in CURVES.items():
         if name == "training_loss" and "next_sentence_accuracy" in curve:
             what = replace(what, name="training loss, with that of the pairs")
         if name in curve:
