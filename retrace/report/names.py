@@ -23,7 +23,7 @@ KINDS = {  # of perplexity
     "unigram": "unigram baseline",
 }
 UNITS = {
-    "fraction": "%", "percentage": "%", "correlation": "−1\u00a0to\u00a01", "count": "", "loss": "nats", "seconds": "s",
+    "fraction": "%", "percentage": "%", "correlation": "−1\u00a0to\u00a01", "loss": "nats", "seconds": "s",
     "mebibytes": "MiB",
 }  # fmt: skip
 
