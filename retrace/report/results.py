@@ -72,7 +72,7 @@ class TaskResults:
         return next(iter(self.details.headlines), "")
 
     @property
-    def legend(self) -> Figure:
+    def figure(self) -> Figure:
         """The scale, direction and display name of the headline figure."""
         return self.details.legend[self.headline]
 
@@ -87,13 +87,13 @@ class TaskResults:
     @property
     def sign(self) -> int:
         """1 if a higher headline is better, -1 if a lower one is."""
-        return -1 if self.legend.better == "lower" else 1
+        return -1 if self.figure.better == "lower" else 1
 
     @property
     def weight(self) -> float:
         """A factor that makes headlines on different scales comparable: more is better, and every scale is 100 wide."""
-        low, high = SCALES[self.legend.scale].ends
-        return self.sign * (100 / (shown_factor(self.legend) * (high - low)) if math.isfinite(high - low) else 1)
+        low, high = SCALES[self.figure.scale].ends
+        return self.sign * (100 / (shown_factor(self.figure) * (high - low)) if math.isfinite(high - low) else 1)
 
     @cached_property
     def methods(self) -> list[str]:
@@ -130,12 +130,12 @@ class TaskResults:
     def seeds(self, method: str) -> list[float]:
         """The headline of each seed."""
         found = [seed.figures for seed in self.details.methods[method].seeds.values()]
-        return [shown_factor(self.legend) * figures[self.headline] for figures in found if self.headline in figures]
+        return [shown_factor(self.figure) * figures[self.headline] for figures in found if self.headline in figures]
 
     def std(self, method: str) -> float | None:
         """The headline's standard deviation over seeds; None with one seed."""
         found = self.details.methods[method].std.get(self.headline)
-        return None if found is None else found * shown_factor(self.legend)
+        return None if found is None else found * shown_factor(self.figure)
 
     def difference(self, first: str, second: str) -> Score | None:
         """The first method's headline less the second's; None if they were not compared."""
@@ -149,8 +149,8 @@ class TaskResults:
 
     def _printed(self, as_text: Callable[[Figure, float], str], *figures: float, is_tie: bool = False) -> Score:
         """A value and the ends of its interval, on the scale on which they are printed."""
-        text, low, high = (as_text(self.legend, each) for each in figures)
-        factor = shown_factor(self.legend)
+        text, low, high = (as_text(self.figure, each) for each in figures)
+        factor = shown_factor(self.figure)
         return Score(*(factor * each for each in figures), text=text, ends=(low, high), is_tie=is_tie)
 
     def is_tie(self, method: str) -> bool:

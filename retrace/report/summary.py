@@ -66,8 +66,8 @@ def _pretraining(tasks: Sequence[TaskResults]) -> str:
         gain = task.difference(FULL, SCRATCH)
         if gain and task.sign * gain.value > 0 and not gain.is_tie:
             full, scratch = (task.score(method).text for method in (FULL, SCRATCH))
-            worth = f"**{gain.text}{points(task.legend)}**"
-            gains.append(f"{worth} of {task.legend.name} on {task.judged} ({full} against {scratch} from scratch)")
+            worth = f"**{gain.text}{points(task.figure)}**"
+            gains.append(f"{worth} of {task.figure.name} on {task.judged} ({full} against {scratch} from scratch)")
         elif gain:
             # The interval is uncorrected, and may exclude 0 where the test shows nothing.
             ends = "" if gain.is_tie and not gain.low <= 0 <= gain.high else f", {' to '.join(gain.ends)}"
@@ -87,7 +87,7 @@ def _partial_tuning(tasks: Sequence[TaskResults], shares: Mapping[str, float]) -
         return ""
     best = max(found, key=lambda method: sum(task.weight * task.score(method).value for task in tasks))
     parts = [
-        f"{gain.text}{points(task.legend)} on {task.judged}{' (a tie)' if gain.is_tie else ''}"
+        f"{gain.text}{points(task.figure)} on {task.judged}{' (a tie)' if gain.is_tie else ''}"
         for task, gain in gains[best]
     ]
     most = "at most " if len(tasks) > 1 else ""  # a method may train more on one task than on another
@@ -225,7 +225,7 @@ def ranked(task: TaskResults) -> Panel:
     below = {"y": "100%", "dy": 16, "text_anchor": "middle"}
     drawn += [svg.tag("text", svg.tick_text(step), x=axes.across(step), **below) for step in steps]
     said = "; ".join(f"{row.name} {row.score.said}" for row in rows)
-    return Panel(task.title, drawn, f"{task.title}, {task.legend.name}: {said}", ROW * len(rows))
+    return Panel(task.title, drawn, f"{task.title}, {task.figure.name}: {said}", ROW * len(rows))
 
 
 def _row(task: TaskResults, axes: Axes, row: RankedScore, y: int) -> Iterator[Markup]:
@@ -246,7 +246,7 @@ def _row(task: TaskResults, axes: Axes, row: RankedScore, y: int) -> Iterator[Ma
         yield svg.tag("text", "≈", x="100%", y=y, dx=58, dy=5, class_="name")
     tip = f"{name}: {score.said}"
     if each:
-        tip += "\nseeds " + ", ".join(figure_text(value, digits_of(task.legend)) for value in each)
+        tip += "\nseeds " + ", ".join(figure_text(value, digits_of(task.figure)) for value in each)
     yield svg.tag("rect", x=0, width="100%", y=y - ROW // 2, height=ROW, class_="hit", data_t=tip)
 
 
@@ -266,8 +266,8 @@ def summary_table(tasks: Sequence[TaskResults], shares: Mapping[str, float], sec
     baselines = dict.fromkeys(name for task in tasks for name in task.baselines)
     rows = [row(method_name(name), name, NOTHING) for name in sorted(methods, key=partial(_behind, tasks))]
     rows += [row(baseline_name(name), None, "") for name in baselines]
-    units = [", %" if task.legend.scale in SHARES else "" for task in tasks]
-    above = [(f"{task.title}: {task.legend.name}{unit}", len(of_task)) for task, unit in zip(tasks, units, strict=True)]
+    units = [", %" if task.figure.scale in SHARES else "" for task in tasks]
+    above = [(f"{task.title}: {task.figure.name}{unit}", len(of_task)) for task, unit in zip(tasks, units, strict=True)]
     header = ["method", "trained, %", *of_task * len(tasks), "time, s"]
     groups = [("", 1), ("Weights", 1), *above, ("Training", 1)]
     return Table(header, rows, label="Methods and tasks", groups=groups, apart=len(baselines))
@@ -295,7 +295,7 @@ def _columns(task: TaskResults) -> dict[tuple[str, str | None], list[str | Table
         value, spread = score.text, ""
         if method is not None:
             value = TableCell(score.text + (" ≈" if task.is_tie(method) else ""), bold=task.is_best(method))
-            spread = figure_text(task.std(method), max(2, digits_of(task.legend)))
+            spread = figure_text(task.std(method), max(2, digits_of(task.figure)))
         interval = TableCell("", small=" – ".join(score.ends), strip=drawn, colour=_colour(task, method))
         found[name, method] = [value, interval, spread]
     return found

@@ -239,7 +239,7 @@ def thresholds(task: TaskResults, found: Mapping[str, AnswerBreakdown]) -> list[
         return drawn, f"at best {y} {where}"
 
     note = (
-        f"{capital(task.legend.name)} by the threshold: the method abstains where the score of “no answer” is above "
+        f"{capital(task.figure.name)} by the threshold: the method abstains where the score of “no answer” is above "
         "that of its best span by more than the threshold. Dashed: 0, the threshold used. Ring and figure: the best "
         "score and its threshold, chosen on these same questions and therefore optimistic"
     )
@@ -304,7 +304,7 @@ def _group_text(task: TaskResults, kind: str, sizes: Mapping[str, int]) -> tuple
     title, what = GROUPS.get(kind, (f"By {kind}", f"by {kind}"))
     text = next(iter(sizes)).partition(" words of ")[2] or "text"  # whose words are counted
     what = what.format(text=text, sizes=listed([f"{count:,}" for count in sizes.values()]), noun=task.noun)
-    return title, f"{capital(task.legend.name)} {what}. Bars: 95% intervals."
+    return title, f"{capital(task.figure.name)} {what}. Bars: 95% intervals."
 
 
 def losses(task: TaskResults) -> list[Panels]:
