@@ -44,7 +44,7 @@ def main() -> None:
                 scored[on_test(name)] = tested, read_runs(name, grid, tested)
             for title, (task, runs) in scored.items():
                 tasks[title] = assess(task, Scoring(listed), runs, settings)
-                write_baselines(title, {baseline: scored.decided for baseline, scored in task.baselines.items()})
+                write_baselines(title, {baseline: outcome.decided for baseline, outcome in task.baselines.items()})
         details, metrics = Details(tasks=tasks), Metrics(tasks={name: task.metrics for name, task in tasks.items()})
         # The file with all figures comes first: if any is NaN, writing fails here, and neither file is written.
         write_json(DETAILS, rounded(details.to_json(), STEADY_DIGITS))
