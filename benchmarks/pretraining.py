@@ -44,7 +44,7 @@ def retrace(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace's recipe on packed blocks."""
     from retrace.compute.device import open_device
     from retrace.models.language_model import LanguageModel
-    from retrace.pretraining.run import load, open_training
+    from retrace.pretraining.run import model_and_objective, open_training
     from retrace.pretraining.settings import PretrainParams
     from retrace.tokens.tokenizer import load_tokenizer
     from retrace.training.loop import Run, Speed, train
@@ -56,7 +56,7 @@ def retrace(arguments: argparse.Namespace) -> dict[str, float]:
     device = open_device(arguments.seed, settings.precision)
 
     def trained(updates: int) -> tuple[LanguageModel, Speed]:
-        model, objective = load(settings, None, tokenizer, text, device, running)
+        model, objective = model_and_objective(settings, None, tokenizer, text, device, running)
         optimizer = settings.pretrain.optimizer
         run = Run("retrace", model, objective, device, optimizer, settings.lr, epochs=10**6, most_updates=updates)
         return model, train(run, lambda epoch, meter: None)

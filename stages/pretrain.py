@@ -19,7 +19,7 @@ from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, FACTS, PRETRAINED, TOKENIZER, TOKENS, checkpoint_facts, given_checkpoint
 from retrace.models.heads import check_length, read_config
 from retrace.models.settings import with_family
-from retrace.pretraining.run import load, open_training, updates_in, validation
+from retrace.pretraining.run import model_and_objective, open_training, updates_in, validation
 from retrace.pretraining.settings import PretrainParams
 from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import copy_tokenizer, load_tokenizer
@@ -41,7 +41,7 @@ def main() -> None:
             check_length("params.yaml: pretrain.block_size", recipe.block_size, read_config(checkpoint), checkpoint)
         tokenizer = load_tokenizer(TOKENIZER)
         stream, running = open_training(TOKENS)
-        model, objective = load(params, checkpoint, tokenizer, stream, device, running)
+        model, objective = model_and_objective(params, checkpoint, tokenizer, stream, device, running)
         measure = validation(params, tokenizer, open_stream(TOKENS / "valid.npy"), model, device)
         checkpointer = Checkpointer("pretrain", digest(), device)
         most = recipe.max_tokens and updates_in(recipe.max_tokens, objective)

@@ -37,7 +37,7 @@ def open_training(tokens: Path) -> tuple[np.ndarray, int]:
     return open_stream(tokens / "train.npy"), read_json(tokens / "counts.json")["train"].get("running_tokens", 0)
 
 
-def load(
+def model_and_objective(
     params: PretrainParams, checkpoint: Path | None, tokenizer: SubwordTokenizer, stream: np.ndarray, device: Device,
     running: int = 0,
 ) -> tuple[LanguageModel, Objective]:  # fmt: skip

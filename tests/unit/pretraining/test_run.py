@@ -9,7 +9,7 @@ import torch
 from retrace.core.errors import DivergedError, InputError
 from retrace.models.language_model import LanguageModel, make_language_model
 from retrace.objectives.language_modelling import IGNORED, BlockModelling, LabelledBatch
-from retrace.pretraining.run import _initial_model, load, updates_in, validation
+from retrace.pretraining.run import _initial_model, model_and_objective, updates_in, validation
 from retrace.pretraining.settings import PretrainParams, PretrainSettings
 from retrace.tokens.tokenizer import Vocabulary, word_edges
 from retrace.training.loop import Epoch
@@ -82,7 +82,7 @@ def test_a_validation_loss_that_is_not_finite_ends_the_run(value: float) -> None
 
 def _batches(stream: np.ndarray, settings: PretrainParams, running: int = 0, epoch: int = 1) -> LabelledBatch:
     """All batches of an epoch in one."""
-    _, objective = load(settings, None, TOKENIZER, stream, tiny_device(), running)
+    _, objective = model_and_objective(settings, None, TOKENIZER, stream, tiny_device(), running)
     found = list(objective.batches(epoch))
     return LabelledBatch(torch.cat([each.ids for each in found]), torch.cat([each.labels for each in found]))
 
@@ -114,8 +114,8 @@ def test_the_seed_draws_the_weights_and_the_masks() -> None:
     one, again, other = (_batches(stream, _settings(seed)).ids for seed in (1, 1, 2))
     assert torch.equal(one, again)
     assert not torch.equal(one, other)
-    weights = [load(_settings(seed), None, TOKENIZER, stream, tiny_device())[0].state_dict() for seed in (1, 2)]
-    assert not torch.equal(*(of["body.bert.embeddings.word_embeddings.weight"] for of in weights))
+    models = [model_and_objective(_settings(seed), None, TOKENIZER, stream, tiny_device())[0] for seed in (1, 2)]
+    assert not torch.equal(*(of.state_dict()["body.bert.embeddings.word_embeddings.weight"] for of in models))
 
 
 def test_masks_in_validation_are_the_same_whatever_those_of_training() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from retrace.core.files import write_json
 from retrace.core.paths import CHECKPOINT, FACTS, TOKENIZER, TOKENS
-from retrace.pretraining.run import load, validation
+from retrace.pretraining.run import model_and_objective, validation
 from retrace.pretraining.settings import PretrainParams
 from retrace.tokens.tokenizer import save_tokenizer
 from retrace.training.loop import Epoch
@@ -56,7 +56,7 @@ def test_training_ends_after_so_many_tokens(tokenized: Project, most: int | None
 def test_the_curve_begins_with_the_loss_of_the_initial_model_on_the_validation_text() -> None:
     params, tokenizer = PretrainParams.read(), tiny_tokenizer()
     train, valid = (np.load(TOKENS / f"{part}.npy") for part in ("train", "valid"))
-    model, _ = load(params, None, tokenizer, train, tiny_device())
+    model, _ = model_and_objective(params, None, tokenizer, train, tiny_device())
     with Meter("test", 1, quiet=True) as meter:
         row = validation(params, tokenizer, valid, model.eval(), tiny_device())(Epoch(0, None, 0), meter)
     pretrain.main()
