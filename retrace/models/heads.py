@@ -26,7 +26,6 @@ from retrace.models.settings import FAMILIES, ModelSettings, check_family, check
 from retrace.tokens.tokenizer import Vocabulary
 
 Head = Literal["language_model", "pairs", "classifier", "spans"]
-Objective = Literal["masked", "causal"]
 
 # transformers warns about new head weights, which are checked below, and shows its own progress bars.
 logging.set_verbosity_error()
@@ -179,7 +178,7 @@ def family_of(config: PreTrainedConfig) -> ModuleType:
     return _load_family(config.model_type)
 
 
-def objective_of(config: PreTrainedConfig) -> Objective:
+def objective_of(config: PreTrainedConfig) -> Literal["masked", "causal"]:
     """Whether language models of this config are masked or causal."""
     return family_of(config).OBJECTIVE
 
