@@ -213,7 +213,7 @@ def _drawn(place: Place) -> str:
 def _notes(old: Revision, new: Revision) -> Iterator[str]:
     before, after = old.figures, new.figures
     if not after:
-        yield "there are no metrics here yet; run dvc repro"
+        yield "there are no metrics here that this version of Retrace reads; run dvc repro"
     elif not before:
         yield "the base has no metrics that this version of Retrace reads"
     elif not before.keys() & after.keys():

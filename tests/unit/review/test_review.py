@@ -638,7 +638,7 @@ def test_figures_that_cannot_be_read_are_not_just_new_or_gone(repository: Reposi
     Path("reports/metrics.json").write_text("<<<<<<< HEAD\n")
     assert _found()[1].notes == [f"{cannot} here", "gone: sst2 full, sst2 scratch, sst2 tfidf"]
     Path("reports/perplexity.json").unlink()
-    assert _found()[0] == "not compared: there are no metrics here yet; run dvc repro"
+    assert _found()[0] == "not compared: there are no metrics here that this version of Retrace reads; run dvc repro"
 
 
 def test_a_base_without_dvc_and_settings_is_not_compared(repository: Repository) -> None:
