@@ -274,7 +274,7 @@ MEANINGS = {
     Verdict.EXACT: "equal to the last printed digit",
     Verdict.WITHIN: "the published figure lies in Retrace's interval",
     Verdict.IN_RANGE: "Retrace's figure lies in the printed range",
-    Verdict.BEYOND: "the published figure lies outside Retrace's interval",
+    Verdict.BEYOND: "the published figure lies outside Retrace's interval, or is not the number that Retrace counts",
     Verdict.ONE_SEED: "it lies outside the interval of this one seed's figure; how much seeds vary is not known",
     Verdict.UNKNOWN: "they differ, and how Retrace's figure would vary is unknown",
     Verdict.NOT_PUBLISHED: "the report has no such figure",

@@ -16,8 +16,9 @@ from retrace.core.errors import InputError
 from retrace.core.files import write_json
 from retrace.core.guard import lock
 from retrace.core.settings import read_params, read_yaml
+from retrace.study.published import ComparedTable, StudyResult
 from tests.commands import refused, retrace
-from tests.study import EVIL, write_study
+from tests.study import EVIL, cell_of, write_study
 from tests.toy import Project, copy_project
 
 DVC = (sys.executable, "-m", "dvc")
@@ -50,6 +51,16 @@ def test_what_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
     said = "error: studies: no such file or folder; run it in the folder of a checkout\n"
     assert refused("study", "list") == said
+
+
+@pytest.mark.usefixtures("mood")
+def test_a_count_that_differs_is_not_said_to_lie_outside_an_interval() -> None:
+    cells = {"r": {"parameters": cell_of("beyond", "count", "7", "8", published=7.0, reproduced=8.0)}}
+    tables = {"cost": ComparedTable(title="Cost", rows=cells)}
+    result = StudyResult(title="T", source="S", small=True, tables=tables)
+    write_json(Path("studies/mood/reports/study.json"), result.to_json())
+    *_, meaning, _ = retrace("study", "compare", "mood").out.splitlines()
+    assert meaning.endswith(", or is not the number that Retrace counts")
 
 
 @pytest.mark.usefixtures("mood")
