@@ -53,7 +53,8 @@ PRETRAINING = pd.DataFrame({"epoch": [0, 1], "training_loss": [math.nan, 5.0], "
                             "perplexity": [403.4, 54.6], "seconds": [3, 9]})  # fmt: skip
 MASKED = {"perplexity_per_token": 9.0, "perplexity_per_word": None, "bits_per_byte": None,
           "intervals": {"perplexity_per_token": WIDE}}  # fmt: skip
-UNIGRAM = {"perplexity_per_token": 160.0, "perplexity_per_word": 210.0, "bits_per_byte": 1.6}
+UNIGRAM = {"perplexity_per_token": 160.0, "perplexity_per_word": 210.0, "bits_per_byte": 1.6,
+           "intervals": {"perplexity_per_token": {"low": 150.0, "high": 170.0}}}  # fmt: skip
 PERPLEXITY = {"valid": {"masked": MASKED, "unigram": UNIGRAM, "beats_unigram": True, "flags": {}}}
 REPORTS = Reports(
     DETAILS, {"sst2": CURVE}, PRETRAINING, PerplexityReport.from_json(PERPLEXITY),
@@ -189,7 +190,8 @@ def test_verdicts() -> None:
         ("percent", "score.sst2.two.accuracy",  # the ends belong to the interval
          {"76.1 ± 2.0": "within", "75.0": "within", "74.99": "beyond"}),
         ("perplexity", "perplexity.valid.masked.perplexity_per_token", {"12": "outside, one seed"}),
-        ("fraction", "baseline.sst2.majority.accuracy", {"0.7": "beyond"}),  # which has no seed
+        ("fraction", "baseline.sst2.majority.accuracy", {"0.7": "beyond"}),  # baselines have no seed
+        ("perplexity", "perplexity.valid.unigram.perplexity_per_token", {"165": "within", "171": "beyond"}),
         ("percentage", "score.sst2.full.exact_match", {"61.0": "no interval"}),
         ("fraction", "score.sst2.full.exact_match", {"0.6": "exact"}),
         ("fraction", "score.sst2.scratch.accuracy", {"0.5": "not measured"}),
