@@ -14,6 +14,7 @@ from retrace.report.names import (
     p_text,
     score_rows,
     shown,
+    shown_ends,
     shown_signed,
     with_real_thresholds,
     with_unit,
@@ -35,10 +36,10 @@ def _pairs(task: TaskResults) -> Fold:
     rows = []
     for pair in pairs:
         figure = task.details.legend[pair.figure]
-        low, high = (shown_signed(figure, end) for end in (pair.low, pair.high))
         rows.append((
             figure.name, f"{method_name(pair.first)} − {method_name(pair.second)}",
-            shown_signed(figure, pair.difference), f"{low} to {high}", pair.test, p_text(pair.p_corrected),
+            shown_signed(figure, pair.difference), shown_ends(figure, pair.low, pair.high),
+            pair.test, p_text(pair.p_corrected),
             method_name(pair.verdict) if pair.verdict in task.places else pair.verdict, shown(figure, pair.detectable),
         ))  # fmt: skip
     header = ("score", "methods", "difference", "95% interval", "test", "p, corrected", "better", "detectable")

@@ -99,10 +99,15 @@ def shown_signed(figure: Figure, difference: float) -> str:
     return signed(shown_factor(figure) * difference, digits_of(figure))
 
 
+def shown_end(figure: Figure, end: float) -> str:
+    """An end of the interval of a difference as it is printed, with enough digits to show its sign: +1.0 or −0.04."""
+    value = shown_factor(figure) * end
+    return signed(value, digits_beside(0, value, digits_of(figure)))
+
+
 def shown_ends(figure: Figure, low: float, high: float) -> str:
-    """The interval of a difference as it is printed: −2.5 to +1.0; each end with enough digits to show its sign."""
-    ends = [shown_factor(figure) * end for end in (low, high)]
-    return " to ".join(signed(end, digits_beside(0, end, digits_of(figure))) for end in ends)
+    """The interval of a difference as it is printed: −2.5 to +1.0."""
+    return f"{shown_end(figure, low)} to {shown_end(figure, high)}"
 
 
 def digits_beside(bound: float, value: float, least: int) -> int:

@@ -1,7 +1,7 @@
 """The results as the page shows them: shares as percentages, methods from the best to the worst."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -12,7 +12,7 @@ import pandas as pd
 from retrace.core.paths import on_test, task_and_part
 from retrace.core.records import RunRecord
 from retrace.evaluation.records import BaselineDetails, Details, GroupDetails, MethodDetails, TaskDetails
-from retrace.report.names import noun_of, shown, shown_factor, shown_signed, title_of
+from retrace.report.names import noun_of, shown, shown_end, shown_factor, shown_signed, title_of
 from retrace.report.page import REPORTS
 from retrace.results.grid import PREDICTIONS, Grid, Kind
 from retrace.results.predictions import read_updates
@@ -125,7 +125,8 @@ class TaskResults:
         """The headline of a method, of a baseline, or of some examples."""
         value = details.figures[self.headline]
         interval = details.intervals.get(self.headline, {"low": value, "high": value})
-        return self._printed(shown, value, interval["low"], interval["high"])
+        figures = (value, interval["low"], interval["high"])
+        return self._score(figures, [shown(self.figure, each) for each in figures])
 
     def seeds(self, method: str) -> list[float]:
         """The headline of each seed."""
@@ -144,14 +145,15 @@ class TaskResults:
                 sign = 1 if pair.first == first else -1
                 low, high = sorted((sign * pair.low, sign * pair.high))
                 is_tie = pair.verdict in (TIE, MODELS_TIE, DIFFER)
-                return self._printed(shown_signed, sign * pair.difference, low, high, is_tie=is_tie)
+                value = sign * pair.difference
+                ends = [shown_end(self.figure, end) for end in (low, high)]
+                return self._score((value, low, high), [shown_signed(self.figure, value), *ends], is_tie)
         return None
 
-    def _printed(self, as_text: Callable[[Figure, float], str], *figures: float, is_tie: bool = False) -> Score:
-        """A value and the ends of its interval, on the scale on which they are printed."""
-        text, low, high = (as_text(self.figure, each) for each in figures)
-        factor = shown_factor(self.figure)
-        return Score(*(factor * each for each in figures), text=text, ends=(low, high), is_tie=is_tie)
+    def _score(self, figures: tuple[float, float, float], texts: Sequence[str], is_tie: bool = False) -> Score:
+        """A value and the ends of its interval, on the scale on which they are printed, and their texts."""
+        text, low, high = texts
+        return Score(*(shown_factor(self.figure) * each for each in figures), text=text, ends=(low, high), is_tie=is_tie)
 
     def is_tie(self, method: str) -> bool:
         """Whether a method ties with the best."""

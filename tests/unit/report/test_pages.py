@@ -82,6 +82,10 @@ def test_scores_have_intervals_comparisons_and_what_is_behind_them() -> None:
     assert "test set" not in page
 
 
+def test_the_interval_of_a_pair_shows_on_which_side_of_no_difference_it_lies() -> None:
+    assert "| +2.0 | +0.03 to +5.0 |" in _scores_page({"comparisons": [replace(PAIR, low=0.0003)]})
+
+
 def test_before_training_a_score_is_the_mean_over_seeds_and_the_epoch_of_each_seed_is_named() -> None:
     """25 and 75, at epochs 1 and 3."""
     other = METHOD.seeds["1"].model_copy(update={"before": {"accuracy": 0.75}, "epoch": 3})
@@ -623,6 +627,7 @@ def test_pretraining_shows_no_significant_gain_where_methods_tie() -> None:
         # Its interval is above 0, and would contradict.
         (0.2, "no difference shown", "shows no significant gain on reviews (+20.0)"),
         (-0.2, "scratch", "makes the model worse on reviews (−20.0, −22.0 to −18.0)"),
+        (-0.0203, "scratch", "makes the model worse on reviews (−2.0, −4.0 to −0.03)"),
     ):
         task = _compared({"full": 0.7 + value, "scratch": 0.7}, [("full", "scratch", value, found)])
         assert _said(task)[0] == f"Pretraining {said}."
