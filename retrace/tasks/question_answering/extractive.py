@@ -228,10 +228,13 @@ class ExtractiveTask(QuestionAnswering):
         return word_shares(question.context for question in self._questions["train"])
 
     def _marked(self, windows: Iterable[Window]) -> list[Window]:
-        """The windows with each token's match, that of its first character, if matches are switched on."""
+        """The windows with each token's match, that of its first character, if matches are switched on.
+
+        White space, which is a token in byte-level vocabularies, matches nothing.
+        """
         marked = list(windows)
         for window in marked if self._settings.question_match else []:
             kinds = match_kinds(window.question.text, window.question.context, self._shares)
-            kinds = np.append(kinds, NONE)  # of a token of spaces at the end
-            window.match[window.passage] = kinds[window.spans[window.passage, 0]]
+            has_text = window.spans[:, 0] < window.spans[:, 1]
+            window.match[has_text] = kinds[window.spans[has_text, 0]]
         return marked

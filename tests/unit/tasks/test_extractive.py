@@ -211,6 +211,14 @@ def test_words_match_with_all_of_their_marks() -> None:
     assert found.tolist() == [0] * 11 + [3] * 6 + [0] + [3] * 4
 
 
+def test_white_space_before_a_word_of_the_question_is_no_match(tmp_path: Path) -> None:
+    """Each byte is a token, one of them the line break."""
+    tokenizer = train_tokenizer(TokenizerSettings(kind="bpe", vocab_size=261), lambda: ["a b"])
+    source = tiny_questions(tmp_path, "it\nran", {"ran?": "it"})
+    (window,) = ExtractiveTask(source, tokenizer, tiny_answers(40, question_match=True)).examples("dev")
+    assert window.match[window.passage].tolist() == [extractive.NONE] * 4 + [extractive.COMMON] * 3  # a space is first
+
+
 def _task(folder: Path, asked: dict[str, str], max_length: int, context: str = CONTEXT) -> ExtractiveTask:
     source, reading = tiny_questions(folder, context, asked), tiny_answers(max_length, doc_stride=8)
     return ExtractiveTask(source, TOKENIZER, reading)
