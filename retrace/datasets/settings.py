@@ -17,6 +17,7 @@ TAKEN = (
     "sst2", "squad", "text", "tokenizer", "tokens", "model", "pretrain", "pretrained", "perplexity", "flags",
     "baselines", "intervals", "mean", "std", "data", "family", "lr", "seed", "precision", "finetune", "methods",
     "metrics", "tasks", "review", "sample", "files", "hub", "classification", "question_answering", "checkpoints",
+    "run", "run_single",  # variables of dvc.yaml; DVC refuses a section of such a name
 )  # fmt: skip
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 

@@ -234,7 +234,9 @@ def test_an_entry_is_checked(change, message: str) -> None:
         ClassificationParams.read({"classification": {"own": right | change}}, key="own")
 
 
-@pytest.mark.parametrize("name", ["sst2", "pretrain", "tokens", "tasks", "review", "Own", "a.b", "a/b", "", "own-test"])
+@pytest.mark.parametrize(
+    "name", ["sst2", "pretrain", "tokens", "tasks", "review", "run", "Own", "a.b", "a/b", "", "own-test"]
+)
 def test_names_that_a_task_may_not_have(name: str) -> None:
     with pytest.raises(InputError, match="the name is not allowed; expected a-z"):
         ClassificationParams.read({"classification": {name: {}}}, key=name)
