@@ -26,7 +26,7 @@ from retrace.core.errors import InputError, first_line, printable
 from retrace.core.files import size
 from retrace.core.guard import holder, running
 from retrace.core.paths import LOCKFILES, PROJECT, QUESTIONS, STATES, TASKS, named_checkpoint, require_checkout
-from retrace.core.records import installed, try_git
+from retrace.core.records import git, installed, try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS, build, build_file, read_params
 from retrace.results.grid import PREDICTIONS, RUNS, WEIGHTS, Grid
 
@@ -104,10 +104,20 @@ def _environment() -> Iterator[Finding]:
     elif Path.cwd().resolve() != PROJECT.resolve():
         said = f"retrace is installed from another checkout, {PROJECT}"
         yield Finding("environment", said, "make setup && source .venv/bin/activate")
-    elif try_git("rev-parse", "--git-dir") is None:
-        yield Finding("environment", "this folder is not in a git repository, which DVC needs", "git init")
     else:
-        yield Finding("environment", f"Python {sys.version.split()[0]} in {sys.prefix}")
+        yield _repository() or Finding("environment", f"Python {sys.version.split()[0]} in {sys.prefix}")
+
+
+def _repository() -> Finding | None:
+    """What keeps git from reading the repository, which DVC needs."""
+    try:
+        git("rev-parse", "--git-dir")
+    except InputError as error:
+        if "dubious ownership" in str(error):  # the folder is another user's, as often in a container
+            trust = f"git config --global --add safe.directory {shlex.quote(str(PROJECT))}"
+            return Finding("environment", str(error), trust)
+        return Finding("environment", "this folder is not in a git repository, which DVC needs", "git init")
+    return None
 
 
 def _versions() -> Iterator[Finding]:

@@ -67,6 +67,16 @@ def test_a_folder_that_is_in_no_repository(checkout: Project) -> None:
     assert ("environment", "this folder is not in a git repository, which DVC needs", "git init") in _wrong()
 
 
+def test_a_repository_that_belongs_to_another_user(checkout: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container, in which the user is root."""
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "true")
+    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
+        monkeypatch.setenv(name, os.devnull)
+    _, said, fix = next(found for found in _wrong() if found[0] == "environment")
+    assert "dubious ownership" in said
+    assert fix == f"git config --global --add safe.directory {checkout.folder}"
+
+
 @pytest.mark.parametrize("at", ["md5: ", "cmd: ", "- path: models/", "params:\n", "size: ", "size: ??"])
 def test_a_lock_file_that_dvc_was_writing_when_it_was_killed(checkout: Project, at: str) -> None:
     text = (ROOT / "dvc.lock").read_text()  # the last is cut within a number
