@@ -17,6 +17,7 @@ from retrace.core.errors import INTERRUPTED, STOPPING, InputError, as_shell, exi
 # Passed on to the processes by torchrun; by default Slurm's SIGUSR1 would end it and leave them behind.
 SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"
 GRACE = "180"  # seconds to save a checkpoint after a signal; torchrun's 30 are too few for a large one
+NO_GPU = "Cuda is not available."  # torchrun's ValueError for `num_processes: gpu`
 
 
 def main() -> None:
@@ -33,6 +34,11 @@ def main() -> None:
         raise InputError(f"{file}: no such file; RETRACE_LAUNCH names a file of launch/, such as gpus")
     try:
         launch_command(arguments)
+    except ValueError as error:
+        if str(error) != NO_GPU:
+            raise
+        said = "it starts a process for each GPU; PyTorch finds none here"
+        raise InputError(f"{arguments.config_file}: {said}") from None
     except ChildFailedError as error:
         _, first = error.get_first_failure()
         how = f"by signal {-first.exitcode}" if first.exitcode < 0 else f"with exit code {first.exitcode}"

@@ -86,6 +86,15 @@ def test_a_launch_file_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     assert done.stderr == said
 
 
+def test_a_process_for_each_gpu_needs_a_gpu(tmp_path: Path) -> None:
+    """As PyTorch's build for processors finds none, even where there are some."""
+    here = Project(tmp_path, {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""})
+    file = str(ROOT / "launch/gpus.yaml")
+    done = here.stage("retrace.compute.launch", "--config_file", file, "-m", "stages.pretrain", code=2)
+    said = f"error: {file}: it starts a process for each GPU; PyTorch finds none here"
+    assert done.stderr.splitlines()[-1] == said
+
+
 @pytest.mark.parametrize(("variables", "options"), [({"SLURM_CPUS_PER_TASK": "24"}, ["--cpus-per-task=24"]), ({}, [])])
 def test_a_job_of_several_nodes_passes_its_processors_on(
     tmp_path: Path, variables: dict[str, str], options: list[str]
