@@ -40,6 +40,8 @@ def lease_gpus() -> None:
     rank, processes = int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if gpus and (processes == 1 or len(gpus) == 1):  # Slurm may show each process a GPU of its own
         os.environ["CUDA_VISIBLE_DEVICES"] = names[_take_first(uuids, processes)]
+        if rank > 0:  # DistributedDataParallel takes the GPU of this number, and only one is left
+            os.environ["LOCAL_RANK"] = "0"
     elif processes <= len(gpus):
         if rank > 0:
             _await_taken(uuids[rank - 1])
