@@ -52,7 +52,8 @@ class ProductOperations(TorchDispatchMode):
 
 def count_flops(model: nn.Module, backward: Callable[[], object]) -> int:
     """The FLOPs of the matrix products in one forward and backward pass; leaves random generators unchanged."""
-    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    device = next(model.parameters()).device
+    devices = [device] if device.type == "cuda" else []  # reading a GPU's state starts CUDA there
     with torch.random.fork_rng(devices), torch.compiler.set_stance("force_eager"), ProductOperations() as operations:
         backward()
     model.zero_grad(set_to_none=True)

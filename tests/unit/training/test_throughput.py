@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
 from retrace.compute.device import Device
@@ -69,3 +70,16 @@ def test_the_operations_of_a_step_are_those_of_its_products() -> None:
     assert counted == 3 * (2 * layer + head)
     assert all(weight.grad is None for weight in model.parameters())
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_operations_of_a_model_on_a_cpu_are_counted_without_starting_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take memory of a GPU that the process has no lease on."""
+    model, given = torch.nn.Linear(3, 2), torch.ones(4, 3)
+
+    def counted() -> int:
+        return count_flops(model, lambda: model(given).sum().backward())
+
+    before = counted()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: pytest.fail("CUDA was started"))
+    assert counted() == before == 2 * (2 * 4 * 3 * 2)  # the output and the gradient of the weights
