@@ -17,7 +17,8 @@ from retrace.core.guard import guarded
 from retrace.core.settings import build_file, read_params
 from retrace.evaluation.records import DETAILS
 from retrace.perplexity.measures import PERPLEXITY_DETAILS
-from retrace.report.flags import flags_text, found_flags
+from retrace.report.blocks import Head
+from retrace.report.flags import flag_warnings, flags_text, found_flags
 from retrace.report.page import REPORTS, write_report
 from retrace.results.grid import PREDICTIONS
 from retrace.results.predictions import BASELINES
@@ -46,10 +47,11 @@ def main() -> None:
             *run_sections(study, reports),
         ]
         write_json(RESULT, result.to_json())
-        write_report(study.title, sections, PAGE)
+        flags = found_flags(reports.details, reports.perplexity)
+        write_report(study.title, sections, PAGE, Head(warnings=flag_warnings(flags)))
     verdicts = Counter(cell.verdict for *_, cell in result.cells())
     print(f"{PAGE / 'report.html'}: " + ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()))
-    print(flags_text(found_flags(reports.details, reports.perplexity)))
+    print(flags_text(flags))
 
 
 if __name__ == "__main__":

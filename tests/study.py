@@ -141,7 +141,8 @@ def _write_predictions(folder: Path) -> None:
 
 def _write_scores(reports: Path) -> None:
     ends = {"low": 0.69, "high": 0.81, "low_examples": 0.7, "high_examples": 0.8}
-    seeds = {seed: {"epoch": 1, "figures": of, "intervals": {"accuracy": ends}, "before": {"accuracy": 0.25}}
+    seeds = {seed: {"epoch": 1, "figures": of, "intervals": {"accuracy": ends}, "before": {"accuracy": 0.25},
+                    "flags": {"not_above_majority": "accuracy 0.75, majority 0.5"}}
              for seed, of in SEEDS.items()}  # fmt: skip
     classes = {name: {"precision": 0.5, "recall": 0.25, "f1": 0.75, "examples": 1} for name in ("bad", "good")}
     std = {name: SEEDS["2"][name] - MEAN[name] for name in MEAN}
