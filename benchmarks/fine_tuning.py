@@ -1,7 +1,7 @@
 """Retrace's fine-tuning compared with transformers' `Trainer`: examples per second, and accuracy after one epoch.
 
 Both start from the project's pretrained model, with the task's dropout. `Trainer` is used as the `run_glue` and
-`run_qa` examples use it: batches of 32 sentences padded to the longest, or of 12 windows padded to the most tokens,
+`run_qa` examples use it: batches of 32 sentences padded to the longest, or of 12 windows padded to the full length,
 AdamW, float32; on sentences once at the examples' learning rate and once at the best of a few. On questions only speed
 is compared, since a model learns nothing there in so short a time: on the same windows, and on those of `run_qa`, which
 trains on every window of a passage, whereas the preset `real` has one window of 128 tokens per question.
@@ -98,19 +98,19 @@ def windows_here(arguments: argparse.Namespace) -> dict[str, float]:
 
 
 def windows_there(arguments: argparse.Namespace) -> dict[str, float]:
-    """The same windows, padded to the most tokens."""
+    """The same windows, padded to the full length."""
     task, settings, _ = reading(arguments)
     return read_there(task.examples("train"), settings.train_length or settings.max_length, arguments)
 
 
 def passages_there(arguments: argparse.Namespace) -> dict[str, float]:
-    """Every window of each passage, padded to the most tokens."""
+    """Every window of each passage, padded to the full length."""
     task, settings, _ = reading(arguments, train_length=None)
     return read_there(task.examples("train"), settings.max_length, arguments)
 
 
 def read_there(windows: Sequence[Any], longest: int, arguments: argparse.Namespace) -> dict[str, float]:
-    """The Trainer's speed on some of these windows, padded to the most tokens."""
+    """The Trainer's speed on some of these windows, padded to the full length."""
     import torch
     from transformers import AutoModelForQuestionAnswering, default_data_collator
 

@@ -1,4 +1,4 @@
-"""A local hub by hand: `python -m tests.hub FOLDER [--seconds N]` prints how to reach it and serves until then.
+"""A local hub by hand: `python -m tests.hub FOLDER [--seconds N]` prints how to reach it and serves for N seconds.
 
 FOLDER/models/ORGANISATION/NAME and FOLDER/datasets/ORGANISATION/NAME are its repositories at the start; with
 --content, also tiny data sets and models under published names. What is published to it ends with it.
