@@ -33,6 +33,9 @@ NO_ADDRESS = "HF_ENDPOINT, or a proxy, is not an address"  # the error's own mes
 class RetryingClient(httpx.Client):
     """A client that retries requests after transient faults, and has the hub's timeout where none is set."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(timeout=None, **options)  # httpx's own default is five seconds
+
     def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
         """Send a request; retry it after RETRYABLE answers and BROKEN connections, as often as there are WAITS."""
         if not any((request.extensions.get("timeout") or {}).values()):  # huggingface_hub often sets none

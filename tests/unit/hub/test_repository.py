@@ -28,3 +28,11 @@ def test_as_long_as_the_hub_asks(
         monkeypatch.setattr(repository.time, "sleep", waits.append)
         assert client.get(f"{hub.endpoint}/api/models/org/name").status_code == 200
     assert waits == [expected]
+
+
+def test_a_request_without_a_timeout_has_the_hubs(tmp_path: Path) -> None:
+    """Which HF_HUB_DOWNLOAD_TIMEOUT sets; huggingface_hub gives none to most requests, such as a commit."""
+    with LocalHub(tmp_path) as hub, repository.RetryingClient() as client:
+        hub.add("model", "org/name", {"a.txt": b"text"})
+        request = client.get(f"{hub.endpoint}/api/models/org/name").request
+    assert set(request.extensions["timeout"].values()) == {repository.constants.HF_HUB_DOWNLOAD_TIMEOUT}
