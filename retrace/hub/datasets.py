@@ -201,10 +201,12 @@ def _read_card(folder: Path) -> dict[str, Any]:
 
 
 def _card_of(card: Mapping[str, Any], config: str) -> dict[str, Any]:
-    """The part of a card that `datasets` reads, reduced to this config if the card lists it."""
+    """The part of a card that `datasets` reads, reduced to this config, or the default one, if the card lists it."""
     # In old cards `configs` is a list of names.
     configs = [one for one in card.get("configs") or [] if isinstance(one, Mapping)]
     chosen = [one for one in configs if one.get("config_name", DEFAULT) == config]
+    if config == DEFAULT and not chosen:
+        chosen = [one for one in configs if one.get("default")]
     found = {"configs": chosen or configs, "dataset_info": card.get("dataset_info")}
     return {key: value for key, value in found.items() if value}
 

@@ -79,7 +79,8 @@ LAYOUTS: dict[str, tuple[str, dict[str, bytes]]] = {
 }  # fmt: skip
 # `datasets` takes the format of a card's first config for that of all.
 MIXED = {
-    **_card("configs:", "- {config_name: a, data_files: a.jsonl}", "- {config_name: b, data_files: b.csv}"),
+    **_card("configs:", "- {config_name: a, data_files: a.jsonl}",
+            "- {config_name: b, data_files: b.csv, default: true}"),
     "a.jsonl": _jsonl([{"text": "another config's", "label": 0}]), "b.csv": TRAIN,
 }  # fmt: skip
 
@@ -101,9 +102,11 @@ def test_layouts_are_read_whole_and_as_streams(hub: LocalHub, tmp_path: Path) ->
     for number, (name, (_, files)) in enumerate(LAYOUTS.items()):
         pins[f"org/layout-{number}@{hub.add('dataset', f'org/layout-{number}', files)}"] = name
     asked, home = {pin: LAYOUTS[name][0] for pin, name in pins.items()}, tmp_path / "home"
-    mixed = f"org/mixed@{hub.add('dataset', 'org/mixed', MIXED)}"
-    found = run_client(hub, home, _read, {**asked, mixed: "b"}, None)
-    assert found.pop(mixed)[0] == ROWS
+    mixed = {
+        f"org/mixed-{config}@{hub.add('dataset', f'org/mixed-{config}', MIXED)}": config for config in ("b", "default")
+    }
+    found = run_client(hub, home, _read, {**asked, **mixed}, None)
+    assert [found.pop(pin)[0] for pin in mixed] == [ROWS, ROWS]
     fetched = [seen.path for seen in hub.requests if "/resolve/" in seen.path]
     for pin, name in pins.items():
         assert found[pin][0] == ROWS, name
