@@ -70,7 +70,6 @@ def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
 
     from retrace.compute.tensors import seeded
     from retrace.core.paths import PRETRAINED
-    from retrace.models.heads import set_dropout
 
     task, settings, device = sentiment(arguments)
     examples = task.examples("train")
@@ -80,9 +79,7 @@ def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
         {"input_ids": examples[i].ids, "attention_mask": [1] * len(examples[i].ids), "labels": examples[i].label}
         for i in chosen
     ]
-    model = AutoModelForSequenceClassification.from_pretrained(PRETRAINED)
-    if settings.dropout is not None:
-        set_dropout(model, settings.dropout)
+    model = started_there(AutoModelForSequenceClassification, settings)
     collator = DataCollatorWithPadding(fast_tokenizer(PRETRAINED))
     seconds, _ = train_there(model, rows, collator, SENTENCES, arguments.seed, arguments.lr or DEFAULT)
     return {"examples_a_second": len(rows) / seconds, "accuracy": accuracy(task, model, device)}
@@ -99,24 +96,23 @@ def windows_here(arguments: argparse.Namespace) -> dict[str, float]:
 
 def windows_there(arguments: argparse.Namespace) -> dict[str, float]:
     """The same windows, padded to the full length."""
-    task, settings, _ = reading(arguments)
-    return read_there(task.examples("train"), settings.train_length or settings.max_length, arguments)
+    return read_there(arguments)
 
 
 def passages_there(arguments: argparse.Namespace) -> dict[str, float]:
     """Every window of each passage, padded to the full length."""
-    task, settings, _ = reading(arguments, train_length=None)
-    return read_there(task.examples("train"), settings.max_length, arguments)
+    return read_there(arguments, train_length=None)
 
 
-def read_there(windows: Sequence[Any], longest: int, arguments: argparse.Namespace) -> dict[str, float]:
-    """The Trainer's speed on some of these windows, padded to the full length."""
+def read_there(arguments: argparse.Namespace, **changed: object) -> dict[str, float]:
+    """The Trainer's speed on some of the windows, padded to the full length; some settings may be changed."""
     import torch
     from transformers import AutoModelForQuestionAnswering, default_data_collator
 
     from retrace.compute.tensors import seeded
-    from retrace.core.paths import PRETRAINED
 
+    task, settings, _ = reading(arguments, **changed)
+    windows, longest = task.examples("train"), settings.train_length or settings.max_length
     order = torch.randperm(len(windows), generator=seeded(arguments.seed, "subset")).tolist()[: arguments.windows]
     rows = [
         {
@@ -127,10 +123,21 @@ def read_there(windows: Sequence[Any], longest: int, arguments: argparse.Namespa
         }
         for window in (windows[index] for index in order)
     ]
-    model = AutoModelForQuestionAnswering.from_pretrained(PRETRAINED)
+    model = started_there(AutoModelForQuestionAnswering, settings)
     seconds, _ = train_there(model, rows, default_data_collator, WINDOWS, arguments.seed, READING_RATE)
     found = len(rows) / seconds
     return {"examples_a_second": found, "questions_a_second": found * questions_per_window(windows)}
+
+
+def started_there(kind: Any, settings: Any) -> Any:
+    """The same weights in one of transformers' classes, with the task's dropout."""
+    from retrace.core.paths import PRETRAINED
+    from retrace.models.heads import set_dropout
+
+    model = kind.from_pretrained(PRETRAINED)
+    if settings.dropout is not None:
+        set_dropout(model, settings.dropout)
+    return model
 
 
 def questions_per_window(windows: Sequence[Any]) -> float:

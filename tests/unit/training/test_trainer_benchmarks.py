@@ -67,11 +67,19 @@ def test_pretraining_is_measured_on_the_running_text_alone(here: Path, monkeypat
     assert found["tokens_a_second"] > 0
 
 
-def test_both_sides_tune_sentences_with_the_dropout_of_the_settings(here: Path, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("task", "sides"),
+    [
+        ("sst2", ("sentences_here", "sentences_there")),
+        ("squad", ("windows_here", "windows_there", "passages_there")),
+    ],
+)
+def test_every_side_tunes_with_the_dropout_of_the_settings(here: Path, monkeypatch, task: str, sides) -> None:
     fine_tuning = import_module("fine_tuning")
-    copy_settings(here).set("sst2.dropout", 0.3)
+    copy_settings(here).set(f"{task}.dropout", 0.3)
     tiny.tiny_pretrained(PRETRAINED)
     tiny.tiny_sentences(DATA, ["the songs were charming\t1", "the ale was stale\t0"])
+    tiny.tiny_questions(DATA, tiny.TEXT[0], {"who founded the guild ?": "Ada Lund"})
 
     found: list[set[float]] = []
 
@@ -80,7 +88,7 @@ def test_both_sides_tune_sentences_with_the_dropout_of_the_settings(here: Path, 
 
     def tuned_here(task: object, model: nn.Module, *others: object) -> dict[str, float]:
         keep(model)
-        return {}
+        return {"examples_a_second": 1.0}
 
     def train_there(model: nn.Module, *others: object) -> tuple[float, int]:
         keep(model)
@@ -88,9 +96,9 @@ def test_both_sides_tune_sentences_with_the_dropout_of_the_settings(here: Path, 
 
     monkeypatch.setattr(fine_tuning, "tuned_here", tuned_here)
     monkeypatch.setattr(fine_tuning, "train_there", train_there)
-    for side in (fine_tuning.sentences_here, fine_tuning.sentences_there):
-        side(Namespace(seed=1, sentences=2, lr=None))
-    assert found == [{0.3}, {0.3}]
+    for side in sides:
+        getattr(fine_tuning, side)(Namespace(seed=1, sentences=2, windows=1, lr=None))
+    assert found == [{0.3}] * len(sides)
 
 
 def test_the_trainers_seconds_begin_after_its_set_up(monkeypatch) -> None:
