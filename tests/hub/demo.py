@@ -13,6 +13,7 @@ from pathlib import Path
 
 from datasets import disable_progress_bars
 
+from retrace.core.settings import file_of
 from tests.hub import WRITE_TOKEN, LocalHub
 from tests.hub.content import add_datasets
 from tests.hub.content.datasets import GLUE, SQUAD, WIKITEXT
@@ -40,7 +41,7 @@ def main() -> None:
         chosen = {f"hub.{part}.repository": f"{name}@{pins[name]}" for part, name in parts.items()}
         chosen |= {"data": "hub", "finetune.methods": ["full"]}
         for key, value in chosen.items():
-            _say(f"# params.yaml: {key}: {value}")
+            _say(f"# {file_of(key)}: {key}: {value}")
         project.set_all(chosen)
         _type(user, "dvc", "repro")
         _say("git commit -am 'Toy model on data of the hub'")

@@ -18,6 +18,7 @@ def test_a_model_is_trained_published_once_and_loaded_by_its_card(
     monkeypatch.setattr(sys, "argv", ["demo", str(tmp_path / "demo")])
     demo.main()
     said = capsys.readouterr().out
+    assert "# data/params.yaml: hub.sst2.repository: nyu-mll/glue@" in said
     assert "nothing was sent; --push sends this to org/reviews" in said
     ended = re.findall(r"^(published as|nothing new:) org/reviews@", said, re.MULTILINE)
     assert ended == ["published as", "nothing new:"]
