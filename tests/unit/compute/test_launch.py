@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 import torch.distributed.run
+import yaml
 from accelerate.commands.launch import launch_command, launch_command_parser
 
+from retrace.core.files import write_text
+from retrace.core.paths import LOCKFILES
 from tests.commands import write_program
 from tests.toy import ROOT, Project
 
@@ -112,3 +115,13 @@ def test_a_job_of_several_nodes_passes_its_processors_on(
     assert given[:place] == options
     assert given[place + 1 : place + 3] == ["--nnodes=2", "--nproc-per-node=8"]
     assert given[-2:] == ["-m", "stages.pretrain"]
+
+
+def test_a_cloud_job_leaves_both_lock_files_and_the_reports_in_the_bucket(here: Path) -> None:
+    made = [*LOCKFILES, Path("reports/report.html")]
+    for path in made:
+        write_text(path, "x")
+    (here / "bucket").mkdir()
+    *_, last = yaml.safe_load((ROOT / "launch/sky.yaml").read_text())["run"].splitlines()
+    subprocess.run(["sh", "-c", last.replace("/runs", "bucket")], check=True)
+    assert [path for path in made if not (here / "bucket" / path).is_file()] == []
