@@ -65,7 +65,7 @@ class Found(NamedTuple):
     def is_worse(self) -> bool:
         """Whether the evidence shows that the other is better, by the whole interval of the difference."""
         evidence = self.evidence
-        if not isinstance(evidence, Shortfall) or evidence.figure not in self.legend:
+        if not isinstance(evidence, Shortfall):
             return False
         return evidence.low > 0 if self.legend[evidence.figure].better == "lower" else evidence.high < 0
 
@@ -81,8 +81,8 @@ class Found(NamedTuple):
     def said(self) -> str:
         """The evidence with figures as the page prints them: shares as percentages, likelihoods as perplexities."""
         evidence = self.evidence
-        if not isinstance(evidence, Shortfall) or evidence.figure not in self.legend:
-            return str(evidence)
+        if not isinstance(evidence, Shortfall):
+            return evidence
         if evidence.figure == LIKELIHOOD:
             return _as_perplexity(evidence)
         figure = self.legend[evidence.figure]
