@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from retrace.core.records import Record
-from retrace.core.settings import require
+from retrace.core.settings import require, require_each_once
 from retrace.report.blocks import NOTHING, figure_text
 from retrace.statistics.scales import SCALES, SHARES, Better, Interval
 
@@ -194,7 +194,7 @@ class PublishedTable:
         require(_NAME.fullmatch(self.name) is not None, "name", self.name, "expected letters, digits and dashes")
         for key, headings in (("rows", list(self.rows)), ("columns", list(self.columns))):
             require(bool(headings), key, headings, "expected at least one")
-            require(len(set(headings)) == len(headings), key, headings, "expected each heading once")
+            require_each_once(key, headings)
         for scale in [self.scale] if isinstance(self.scale, str) else self.scale.values():
             require(scale in SCALES, "scale", scale, f"expected one of {', '.join(SCALES)}")
         if isinstance(self.scale, Mapping):
@@ -247,7 +247,7 @@ class PublishedStudy:
 
     def __post_init__(self) -> None:
         names = [table.name for table in self.tables]
-        require(len(set(names)) == len(names), "tables", names, "expected each name once")
+        require_each_once("tables", names)
         cells = [(table.name, cell) for table in self.tables for cell in table.cells()]
         places = {*names, *(f"{name}/{cell.row}" for name, cell in cells)}
         places |= {f"{name}/{cell.row}/{cell.column}" for name, cell in cells}

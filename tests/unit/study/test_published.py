@@ -49,7 +49,7 @@ def test_what_is_wrong_with_a_table_is_named(tmp_path: Path) -> None:
         (ROWS | {"name": "a b"}, "name: 'a b' is not allowed; expected letters, digits and dashes"),
         (ROWS | {"scale": "meters"}, "scale: 'meters' is not allowed; expected one of fraction, percentage, "),
         (ROWS | {"scale": {"F1": "percent"}}, "scale: ['F1'] is not allowed; expected all columns"),
-        (ROWS | {"columns": ["F1", "F1"]}, "columns: ['F1', 'F1'] is not allowed; expected each heading once"),
+        (ROWS | {"columns": ["F1", "F1"]}, "columns: ['F1', 'F1'] is not allowed; expected each once"),
         (ROWS | {"rows": {}}, "rows: [] is not allowed; expected at least one"),
         (ROWS | _row(["a"], ["1", "2"]), "figures of tuned: '1 figures' is not allowed; expected 2, one for each col"),
         (ROWS | _row(["a", "b"], ["1"]), "published of tuned: '1 figures' is not allowed; expected 2, one for"),
@@ -69,7 +69,7 @@ def _doubts(*places: str) -> dict[str, Any]:
 def test_names_are_given_once_and_doubts_are_about_what_is_there(tmp_path: Path) -> None:
     path = f"{tmp_path}/published.yaml"
     with pytest.raises(
-        InputError, match=rf"^{path}: tables: \['scores', 'scores'\] is not allowed; expected each name"
+        InputError, match=rf"^{path}: tables: \['scores', 'scores'\] is not allowed; expected each once"
     ):
         _read(tmp_path, tables=[ROWS, ROWS])
     said = "'scores/tuned/recall' is not allowed; expected a table, TABLE/ROW or TABLE/ROW/COLUMN; tables: scores, grid"
