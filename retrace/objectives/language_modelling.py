@@ -219,8 +219,7 @@ def masked_of(tokens: int, rate: float) -> int:
 def mask_blocks(blocks: Tensor, masking: Masking, vocabulary: Vocabulary, generator: torch.Generator) -> LabelledBatch:
     """Mask a share of each block's tokens, except special ones: blocks (B, T) → ids and labels (B, T)."""
     special = torch.isin(blocks, torch.tensor(vocabulary.special))
-    exact = (blocks != vocabulary.pad).sum(1).double() * masking.rate  # (B,)
-    counts = (exact + ROUNDING).long().clamp(min=1)
+    counts = torch.tensor([masked_of(tokens, masking.rate) for tokens in (blocks != vocabulary.pad).sum(1).tolist()])
     chosen = _chosen(blocks, special, counts, masking, generator)
     labels = blocks.where(chosen, IGNORED)
     mask = mask_id(vocabulary)
