@@ -11,6 +11,7 @@ trains on every window of a passage, whereas the preset `real` has one window of
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from beside import best_rate, fast_tokenizer, in_turn, make_parser, run_side, train_there, write_result
@@ -27,7 +28,8 @@ def main() -> None:
     arguments = parser.parse_args()
     sides = {
         "retrace": sentences_here, "trainer": sentences_there,
-        "reading": windows_here, "reading-trainer": windows_there, "passages-trainer": passages_there,
+        "reading": windows_here, "reading-trainer": windows_there,
+        "passages-trainer": partial(windows_there, train_length=None),  # every window of each passage
     }  # fmt: skip
     if run_side(sides, arguments):
         return
@@ -65,19 +67,15 @@ def sentences_here(arguments: argparse.Namespace) -> dict[str, float]:
 
 def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
     """The same weights with dynamic padding."""
-    import torch
     from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
 
-    from retrace.compute.tensors import seeded
     from retrace.core.paths import PRETRAINED
+    from retrace.finetuning.run import TaskObjective
 
     task, settings, device = sentiment(arguments)
-    examples = task.examples("train")
-    order = torch.randperm(len(examples), generator=seeded(arguments.seed, "subset")).tolist()
-    chosen = order[: settings.max_train_examples]
     rows = [
-        {"input_ids": examples[i].ids, "attention_mask": [1] * len(examples[i].ids), "labels": examples[i].label}
-        for i in chosen
+        {"input_ids": example.ids, "attention_mask": [1] * len(example.ids), "labels": example.label}
+        for example in TaskObjective(task, settings, arguments.seed).examples
     ]
     model = started_there(AutoModelForSequenceClassification, settings)
     collator = DataCollatorWithPadding(fast_tokenizer(PRETRAINED))
@@ -94,26 +92,14 @@ def windows_here(arguments: argparse.Namespace) -> dict[str, float]:
     return {**figures, "questions_a_second": figures["examples_a_second"] * per_window}
 
 
-def windows_there(arguments: argparse.Namespace) -> dict[str, float]:
-    """The same windows, padded to the full length."""
-    return read_there(arguments)
-
-
-def passages_there(arguments: argparse.Namespace) -> dict[str, float]:
-    """Every window of each passage, padded to the full length."""
-    return read_there(arguments, train_length=None)
-
-
-def read_there(arguments: argparse.Namespace, **changed: object) -> dict[str, float]:
-    """The Trainer's speed on some of the windows, padded to the full length; some settings may be changed."""
-    import torch
+def windows_there(arguments: argparse.Namespace, **changed: object) -> dict[str, float]:
+    """The same windows, or those of changed settings, padded to the full length."""
     from transformers import AutoModelForQuestionAnswering, default_data_collator
 
-    from retrace.compute.tensors import seeded
+    from retrace.finetuning.run import TaskObjective
 
     task, settings, _ = reading(arguments, **changed)
-    windows, longest = task.examples("train"), settings.train_length or settings.max_length
-    order = torch.randperm(len(windows), generator=seeded(arguments.seed, "subset")).tolist()[: arguments.windows]
+    longest = settings.train_length or settings.max_length
     rows = [
         {
             "input_ids": [*window.ids, *[0] * (longest - len(window.ids))],
@@ -121,12 +107,12 @@ def read_there(arguments: argparse.Namespace, **changed: object) -> dict[str, fl
             "start_positions": window.start,
             "end_positions": window.end,
         }
-        for window in (windows[index] for index in order)
+        for window in TaskObjective(task, settings, arguments.seed).examples
     ]
     model = started_there(AutoModelForQuestionAnswering, settings)
     seconds, _ = train_there(model, rows, default_data_collator, WINDOWS, arguments.seed, READING_RATE)
     found = len(rows) / seconds
-    return {"examples_a_second": found, "questions_a_second": found * questions_per_window(windows)}
+    return {"examples_a_second": found, "questions_a_second": found * questions_per_window(task.examples("train"))}
 
 
 def started_there(kind: Any, settings: Any) -> Any:

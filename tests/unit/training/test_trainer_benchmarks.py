@@ -71,7 +71,7 @@ def test_pretraining_is_measured_on_the_running_text_alone(here: Path, monkeypat
     ("task", "sides"),
     [
         ("sst2", ("sentences_here", "sentences_there")),
-        ("squad", ("windows_here", "windows_there", "passages_there")),
+        ("squad", ("windows_here", "windows_there")),
     ],
 )
 def test_every_side_tunes_with_the_dropout_of_the_settings(here: Path, monkeypatch, task: str, sides) -> None:
