@@ -44,7 +44,7 @@ def counted(family: str, kind: str, folder: Path, device: Device) -> dict[str, f
     """The row of a family and a head."""
     sizes = ModelSettings(hidden_size=64, layers=LAYERS[family], heads=2, intermediate_size=128, max_positions=64)
     run = make_run(family, kind, folder, "sdpa", device, sizes)
-    body: Any = run.model if not hasattr(run.model, "body") else run.model.body
+    body: Any = getattr(run.model, "body", run.model)
     passes: list[int] = []
     body.base_model.register_forward_hook(lambda *call: passes.append(1))
     update = count_update(run)

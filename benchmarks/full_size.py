@@ -48,7 +48,7 @@ OPTIMISER = OptimizerSettings(kind="adamw")
 class Cell:
     """What a study trains: a language model if there are no examples, else a classifier."""
 
-    model: str  # a preset
+    model: str  # one of retrace/estimates/architectures.json
     method: str
     batch: int
     length: int  # tokens of the longest example

@@ -129,7 +129,7 @@ def masked_loss(model: Any, rows: Sequence[list[int]]) -> float:
     from torch.nn import functional
 
     from retrace.compute.tensors import mask_of, padded
-    from retrace.objectives.language_modelling import IGNORED, Masking, mask_blocks
+    from retrace.objectives.language_modelling import Masking, mask_blocks
     from retrace.pretraining.run import EVALUATION_RATE
     from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
     from stages import pretrain
@@ -142,8 +142,8 @@ def masked_loss(model: Any, rows: Sequence[list[int]]) -> float:
         asked = mask_blocks(padded(batch, vocabulary.pad), Masking(EVALUATION_RATE), vocabulary, generator)
         with torch.no_grad():
             logits = model(input_ids=asked.ids, attention_mask=mask_of(batch)).logits
-        labels = asked.labels[asked.labels != IGNORED]
-        total += functional.cross_entropy(logits[asked.labels != IGNORED], labels, reduction="sum").item()
+        labels = asked.labels[asked.has_target]
+        total += functional.cross_entropy(logits[asked.has_target], labels, reduction="sum").item()
         count += len(labels)
     if not math.isfinite(total):
         raise ValueError("the validation loss is not finite")
