@@ -74,10 +74,9 @@ def counts_table(cards: Mapping[str, Mapping[str, Any]]) -> Table:
 def settings_fold(params: Mapping[str, Any]) -> Fold:
     """Every setting that this run depends on, by its key; only the methods and further tasks that are listed."""
     grid, methods, hub = Grid.read(params), params["methods"], params.get("hub", {})
-    listed = dict.fromkeys([*grid.methods, *grid.squad_methods])
     data = (params["data"], "checkpoints")
     used = {key: value for key, value in params.items() if key not in DATA_KEYS or key in data}
-    used["methods"] = {method: methods[method] for method in listed if method in methods}
+    used["methods"] = {method: methods[method] for method in grid.every_method if method in methods}
     used |= {kind: _listed(params.get(kind, {}), grid.all_tasks) for kind in ("classification", "question_answering")}
     used["hub"] = used.get("hub", {}) | {"classification": _listed(hub.get("classification", {}), grid.all_tasks)}
     table = settings_table(used)
