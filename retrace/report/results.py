@@ -62,7 +62,7 @@ class TaskResults:
         return noun_of(self.name, self.kind)
 
     @property
-    def judged(self) -> str:
+    def called(self) -> str:
         """The examples as sentences outside of the task's own section call them."""
         return f"{self.noun} of the test set" if task_and_part(self.name)[1] == "test" else self.noun
 

@@ -67,11 +67,11 @@ def _pretraining(tasks: Sequence[TaskResults]) -> str:
         if gain and task.sign * gain.value > 0 and not gain.is_tie:
             full, scratch = (task.score(method).text for method in (FULL, SCRATCH))
             worth = f"**{gain.text}{points(task.figure)}**"
-            gains.append(f"{worth} of {task.figure.name} on {task.judged} ({full} against {scratch} from scratch)")
+            gains.append(f"{worth} of {task.figure.name} on {task.called} ({full} against {scratch} from scratch)")
         elif gain:
             # The interval is uncorrected, and may exclude 0 where the test shows nothing.
             ends = "" if gain.is_tie and not gain.low <= 0 <= gain.high else f", {' to '.join(gain.ends)}"
-            (nothing if gain.is_tie else losses).append(f"{task.judged} ({gain.text}{ends})")
+            (nothing if gain.is_tie else losses).append(f"{task.called} ({gain.text}{ends})")
     parts = [f"Pretraining is worth {listed(gains)}."] if gains else []
     parts += [f"Pretraining makes the model **worse** on {listed(losses)}."] if losses else []
     parts += [f"Pretraining shows **no significant gain** on {listed(nothing, 'or')}."] if nothing else []
@@ -87,7 +87,7 @@ def _partial_tuning(tasks: Sequence[TaskResults], shares: Mapping[str, float]) -
         return ""
     best = max(found, key=lambda method: sum(task.weight * task.score(method).value for task in tasks))
     parts = [
-        f"{gain.text}{points(task.figure)} on {task.judged}{' (a tie)' if gain.is_tie else ''}"
+        f"{gain.text}{points(task.figure)} on {task.called}{' (a tie)' if gain.is_tie else ''}"
         for task, gain in gains[best]
     ]
     most = "at most " if len(tasks) > 1 else ""  # a method may train more on one task than on another
@@ -123,7 +123,7 @@ def _baselines(tasks: Sequence[TaskResults]) -> str:
         seeds = most_seeds(tasks)
         count = f"{seeds} seed{'s' if seeds > 1 else ''}"
         parts.append(f"Better than a baseline, but not significantly with {count}: {uncertain}.")
-    compared = [task.judged for task in tasks if task.baselines]
+    compared = [task.called for task in tasks if task.baselines]
     if not parts and compared:
         where = f" on {listed(compared)}" if len(compared) < len(tasks) else ""
         parts = [f"Every method beats every baseline{where}."]
@@ -138,7 +138,7 @@ def _at_baselines(task: TaskResults, standing: str) -> list[str]:
         if baselines:
             found.setdefault(listed(baselines), []).append(method_name(method))
     return [
-        f"{'all methods' if 1 < len(methods) == len(task.methods) else listed(methods)} on {task.judged} ({baselines})"
+        f"{'all methods' if 1 < len(methods) == len(task.methods) else listed(methods)} on {task.called} ({baselines})"
         for baselines, methods in found.items()
     ]
 
