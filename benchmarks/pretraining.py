@@ -17,7 +17,7 @@ from beside import best_rate, fast_tokenizer, in_turn, make_parser, run_side, tr
 
 LONGEST, BATCH = 512, 8  # tokens of a line, and lines of a batch, on the Trainer's side
 ASKED = 128  # most tokens of a validation line
-TRIAL = 50  # updates by which our side's speed is measured
+TRIAL = 50  # updates by which the speed of Retrace is measured
 DEFAULT, RATES = 5e-5, (3e-4, 1e-3, 3e-3)  # the Trainer's learning rates
 
 

@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def retrace(arguments: argparse.Namespace, compiled: str = "false") -> dict[str, float]:
-    """Our loop."""
+    """Retrace's loop."""
     os.environ["RETRACE_COMPILE"] = compiled
     found = measure(CELL, 1, arguments.updates)
     kept = ("tokens_a_second", "seconds_an_update", "percent_of_peak", "peak_mebibytes", "planned_mebibytes")

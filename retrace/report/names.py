@@ -149,7 +149,7 @@ def p_text(p: float | None) -> str:
 def never_answers(figures: Figures, best: str) -> bool:
     """Whether the `best` score is that of never answering, for which SQuAD's script gives 0 as the threshold.
 
-    Thresholds here are differences of scores, where 0 has no special meaning. False for those of other metrics.
+    Thresholds here are differences of scores, where 0 has no special meaning. False for the scores of other metrics.
     """
     if not {best, "total"} <= figures.keys():
         return False

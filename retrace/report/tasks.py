@@ -353,7 +353,7 @@ def _figures(curve: Curve, digits: int) -> str:
 
 
 def _by_epoch(task: TaskResults, method: str, valid: Any) -> Curve:
-    """The training loss of each update by epoch, the mean over seeds; `valid` has as many epochs."""
+    """The mean training loss over seeds of each update, placed by epoch; the index of `valid` has the epochs."""
     losses = pd.DataFrame({seed: dict(curve) for (name, seed), curve in task.updates.items() if name == method})
     points, epochs = curve_of(losses.mean(axis=1).sort_index()), valid.dropna(how="all").index.max()
     return [(x * epochs / points[-1][0], y) for x, y in points]
