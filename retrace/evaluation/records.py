@@ -131,4 +131,4 @@ class Details(Record):
 
 
 def _some(figures: Figures, names: tuple[str, ...] | list[str]) -> Figures:
-    return {name: figures[name] for name in dict.fromkeys(names) if name in figures}
+    return {name: figures[name] for name in names if name in figures}
