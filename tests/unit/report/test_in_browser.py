@@ -347,6 +347,17 @@ def test_the_theme_is_chosen_and_what_is_folded_opens_in_print(project: Path, sh
     assert page.locator("details:not([open])").count() > 0
 
 
+def test_a_tooltip_is_not_printed(tmp_path: Path, show: Any) -> None:
+    """Its place is fixed, so it would be on every sheet, on whatever is there."""
+    page = show(_page_with(tmp_path, "Text."))
+    shown = "tip => { tip.hidden = false; return getComputedStyle(tip).display; }"
+    displays = []
+    for media in ("screen", "print"):
+        page.emulate_media(media=media)
+        displays.append(page.locator(".tip").evaluate(shown))
+    assert displays == ["block", "none"]
+
+
 def test_hostile_rows_are_text(tmp_path: Path, show: Any) -> None:
     Maker(tmp_path, reviews=20, questions=20, methods=("full", "scratch"), seeds=(1,)).make()  # all are printed
     folder = tmp_path / "data/classification/sst2"
