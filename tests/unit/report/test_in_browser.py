@@ -23,7 +23,7 @@ from retrace.report.blocks import Browser, Panel, Panels, Section, Table, TableC
 from retrace.report.browser import pack
 from retrace.report.names import baseline_name, method_name
 from retrace.report.page import as_html
-from retrace.report.svg import Axes, strip
+from retrace.report.svg import Axes, dot, strip
 from retrace.results.predictions import PREDICTIONS, write_predictions
 from stages import evaluate, report
 from tests.conftest import serious_violations
@@ -356,6 +356,16 @@ def test_a_tooltip_is_not_printed(tmp_path: Path, show: Any) -> None:
         page.emulate_media(media=media)
         displays.append(page.locator(".tip").evaluate(shown))
     assert displays == ["block", "none"]
+
+
+def test_a_long_name_is_within_its_tooltip(tmp_path: Path, show: Any) -> None:
+    """Of 46 characters, without a place to break; what lay beyond the tooltip was white on white."""
+    drawn = [dot(Axes((0.0, 1.0)), 0.5, 0.5, tip="bert_large_uncased_whole_word_masking_adapters: 98.5")]
+    page = show(_page_with(tmp_path, Panels("x", "X", "", [Panel("full", drawn, "")])))
+    page.locator("circle").hover()
+    page.wait_for_selector(".tip")
+    needed, given = page.locator(".tip").evaluate("shown => [shown.scrollWidth, shown.clientWidth]")
+    assert needed <= given
 
 
 def test_hostile_rows_are_text(tmp_path: Path, show: Any) -> None:
