@@ -28,6 +28,7 @@ LARGE = 1e9  # figures from here on are in scientific notation
 TOLD_APART = 0.52  # least next-sentence accuracy without a warning; chance is 0.5
 MOST_POINTS = 200  # of the training curve
 MOST_POWERS = 9  # of ten, beside the figure
+IN_FULL = 6  # powers of ten that are written in full, up to 300,000: beside the figure there is no room for more
 ROOM = 16  # % of the width of the figure between the labels of two dots: 48 px on a phone
 
 
@@ -85,7 +86,7 @@ def _round_perplexities(highest: float) -> Iterator[tuple[float, str]]:
     step = max(1, math.ceil(powers / MOST_POWERS))
     for power in range(0, powers + 1, step):
         for base in (1, 3) if step == 1 else (1,):
-            said = f"{base * 10**power:,}" if power < MOST_POWERS else f"{base}e+{power}"
+            said = f"{base * 10**power:,}" if power < IN_FULL else f"{base}e+{power}"
             yield math.log(base * 10**power), said
 
 

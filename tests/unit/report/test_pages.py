@@ -551,8 +551,10 @@ def test_a_perplexity_that_is_absent_or_huge_is_shown_as_such() -> None:
 
 @pytest.mark.parametrize(
     ("loss", "labels"),
-    [(4.0, ["10", "30"]), (250.0, [f"1e+{power}" for power in (12, 24, 36, 48, 60, 72, 84, 96, 108)])],
-)
+    [(4.0, ["10", "30"]),
+     (15.0, ["10", "30", "100", "300", "1,000", "3,000", "10,000", "30,000", "100,000", "300,000", "1e+6", "3e+6"]),
+     (250.0, [f"1e+{power}" for power in (12, 24, 36, 48, 60, 72, 84, 96, 108)])],
+)  # fmt: skip
 def test_a_perplexity_of_any_size_stands_beside_an_axis_that_can_be_read(loss: float, labels: list[str]) -> None:
     """e^250 is above 10^108, so every twelfth power of ten has a label: nine in all."""
     (section,) = _perplexity_page({}, {"validation_loss": loss, "epoch": 2}, form=lambda _, sections: sections)
