@@ -30,7 +30,7 @@ EDGE = 16  # px of a file, left of the panels, for labels that are wider than a 
 EMPTY = Head()
 # Control characters would act on a terminal, and marks of direction on the text beside them.
 HIDDEN = dict.fromkeys(
-    (*range(32), *range(127, 160), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd"
+    (*range(32), *range(127, 160), 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd"
 )
 # Characters that XML forbids even escaped: a browser shows no figure with one of them.
 NO_XML = dict.fromkeys((*range(9), 0x0B, 0x0C, *range(0x0E, 32), 0xFFFE, 0xFFFF), "\ufffd")

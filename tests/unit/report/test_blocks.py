@@ -66,6 +66,12 @@ def test_dollar_signs_in_markdown_begin_no_formula() -> None:
     assert page.replace("<span>$</span>", "").count("$") == 2, "those of the code, which stays as it is"
 
 
+def test_no_mark_of_direction_is_in_markdown() -> None:
+    """All twelve that Unicode has, such as the Arabic letter mark."""
+    marks = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    assert "\ufffd" * 12 in as_markdown("T", [Section("S", [marks])])
+
+
 def test_code_stays_as_it_is() -> None:
     sections = [Section("S", [Code("a = '*'\nb = [a]"), Code("└─ x", "text")])]
     for code in ("\n```python\na = '*'\nb = [a]\n```\n", "\n```text\n└─ x\n```\n"):
