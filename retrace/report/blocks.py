@@ -135,11 +135,15 @@ class Fold:
 
 @dataclass(frozen=True)
 class Browser:
-    """Every prediction, to search and filter; `packed` is the data of the script, as `pack` encodes it."""
+    """Every prediction, to search and filter; `packed` is the data of the script, as `pack` encodes it.
+
+    Without the script, and in Markdown, there is neither the browser nor its note.
+    """
 
     kind: ClassVar[str] = "browser"
     packed: str
     methods: Sequence[tuple[str, int]]  # names and places
+    note: str = ""
 
 
 Block = str | Table | Panels | Code | Fold | Browser

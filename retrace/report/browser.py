@@ -130,21 +130,23 @@ def predictions_section(params: Mapping[str, Any], tasks: Sequence[TaskResults],
     found = [_read(grid, task) for task in tasks if on_test(task.name) not in names]
     total = sum(len(each.texts) for each in found)
     several = any(len(opinion.right) > 1 for each in found for opinion in each.opinions.values())
-    seeds = "The answer shown is of the first seed; dots: right (●) or wrong (○) with each seed. " if several else ""
+    dots = "Dots: right (●) or wrong (○) with each seed. " if several else ""
     left_out = "".join(
         f" {MOST:,} of the {len(each.texts):,} {each.task.noun} are here, evenly spread."
         for each in found if len(each.texts) > MOST
     )  # fmt: skip
     counted = "Examples" if left_out else f"All {total:,} examples"
     note = (
-        f"{counted} with each method’s predictions.{left_out} {seeds}Next to a class: the method’s "
+        f"{counted} with each method’s predictions.{left_out} {dots}Next to a class: the method’s "
         "confidence. Next to an answer, if the method may abstain: its score minus that of no answer. In passages the "
         "right answer is shaded and each method’s answer is underlined in its colour (baselines in grey); ≈: partly "
-        "right. An answer counts as right if its F1 is at least 50%."
+        "right."
     )
+    seeds = "The answer shown is of the first seed. " if several else ""
+    about = f"{seeds}An answer counts as right if its F1 is at least 50%."
     places = {method_name(method): task.places[method] for task in tasks for method in task.methods}
-    browser = Browser(pack([_packed(each) for each in found]), list(places.items()))
-    return Section("Predictions", [note, browser, *(_printed(each, first) for each in found)])
+    browser = Browser(pack([_packed(each) for each in found]), list(places.items()), note)
+    return Section("Predictions", [about, browser, *(_printed(each, first) for each in found)])
 
 
 def _printed(found: Predictions, first: int | None) -> Fold:

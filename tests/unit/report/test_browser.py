@@ -19,6 +19,7 @@ from retrace.evaluation.metrics.squad_v2 import compare
 from retrace.evaluation.records import Details
 from retrace.report.blocks import Browser, Fold, Table
 from retrace.report.browser import _answered, _classified, _packed, predictions_section
+from retrace.report.page import as_html, as_markdown
 from retrace.report.results import read_tasks
 from retrace.results.grid import PREDICTIONS
 from retrace.results.predictions import write_baselines, write_predictions
@@ -104,6 +105,17 @@ def test_an_answer_has_its_f1_and_how_far_it_is_above_no_answer(run) -> None:
     ]  # fmt: skip
     assert questions["gold"] == [[[0, 3]], [], [[0, 11]]]
     assert [*table.rows[1]] == ["2", "Who?", "Ada met Bob.", "no answer", "✓ no answer", "✓ no answer"]
+
+
+@pytest.mark.usefixtures("run")
+def test_what_only_the_browser_shows_is_explained_only_there() -> None:
+    details, params = Details.from_json({"sst2": TASK, "sst2-test": TASK, "squad": TASK}), {"finetune": GRID}
+    section = predictions_section(params, read_tasks(details, params, with_curves=False))
+    said = "All 6 examples with each method’s predictions. Dots: right (●) or wrong (○) with each seed. "
+    page, markdown = (form("T", [section]) for form in (as_html, as_markdown))
+    assert [said in page, said in markdown] == [True, False]
+    said = "The answer shown is of the first seed. An answer counts as right if its F1 is at least 50%."
+    assert [said in page, said in markdown] == [True, True]
 
 
 def test_to_abstain_is_wrong_where_an_answer_has_no_words_left_as_in_the_scores() -> None:
