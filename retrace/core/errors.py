@@ -57,8 +57,8 @@ class DivergedError(InputError):
     """Training cannot go on: the loss is not finite or rose, or a batch has no target; checkpoints are not affected."""
 
 
-class Interrupted(Exception):  # noqa: N818 - no error: the work resumes when run again
-    """Work was asked to stop and saved a checkpoint."""
+class Interrupted(BaseException):
+    """Work was asked to stop, and resumes when run again; no Exception, which libraries may take for an error."""
 
 
 class _Output(io.FileIO):

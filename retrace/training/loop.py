@@ -99,7 +99,7 @@ class BatchShare(Generic[Part]):
     tokens: int  # likewise, without padding
 
 
-class _CutShort(Exception):  # noqa: N818 - no error
+class _CutShort(BaseException):
     """A signal came during an evaluation."""
 
 

@@ -37,7 +37,7 @@ def _raise(error: BaseException):
         (Interrupted("asked to stop after step 3"), 75, "asked to stop after step 3\n"),
     ],
 )
-def test_an_error_ends_in_one_line_with_its_own_exit_code(error: Exception, code: int, line: str, capsys) -> None:
+def test_an_error_ends_in_one_line_with_its_own_exit_code(error: BaseException, code: int, line: str, capsys) -> None:
     with pytest.raises(SystemExit) as caught:
         exit_cleanly(_raise(error))
     assert caught.value.code == code

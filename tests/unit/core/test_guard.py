@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,12 @@ def test_a_stage_asked_to_stop_ends_in_one_line() -> None:
     with pytest.raises(Interrupted, match="x: asked to stop; run it again"), guarded("x", [], {}):
         signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_library_that_goes_on_after_any_error_does_not_go_on_after_a_stop() -> None:
+    said = "x: asked to stop; run it again"
+    with pytest.raises(Interrupted, match=said), guarded("x", [], {}), suppress(Exception):
+        signal.raise_signal(signal.SIGTERM)
 
 
 @pytest.mark.parametrize("number", STOPPING)
