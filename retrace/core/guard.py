@@ -52,15 +52,18 @@ def take(path: Path) -> TextIO | None:
         lock = _opened(path)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(path.stat(), os.fstat(lock.fileno())):
+                os.ftruncate(lock.fileno(), 0)
+                os.write(lock.fileno(), f"{os.getpid()} {socket.gethostname()}".encode())
+                return lock
         except BlockingIOError:
             lock.close()
             return None
-        with suppress(FileNotFoundError):  # if the former holder removed it after it was opened here
-            if os.path.samestat(path.stat(), os.fstat(lock.fileno())):
-                lock.truncate(0)
-                lock.write(f"{os.getpid()} {socket.gethostname()}")
-                lock.flush()
-                return lock
+        except FileNotFoundError:  # the former holder removed it after it was opened here
+            pass
+        except OSError as error:
+            lock.close()
+            raise _named(error, path) from None
         lock.close()
 
 
@@ -71,6 +74,11 @@ def _opened(path: Path) -> TextIO:
     return os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CREAT, 0o666), "r+")
 
 
+def _named(error: OSError, path: Path) -> OSError:
+    """The error with the name of the lock, which the system leaves out on a full disk, or on one without file locks."""
+    return OSError(error.errno, error.strerror, str(path))
+
+
 def holder(path: Path) -> Holder | None:
     """The holder that a lock names; None if nobody holds it, or it is not there."""
     with suppress(FileNotFoundError), path.open() as lock:
@@ -79,6 +87,8 @@ def holder(path: Path) -> Holder | None:
         except BlockingIOError:
             process, _, host = lock.read().strip().partition(" ")
             return Holder(path, int(process) if process.isdecimal() else 0, host)
+        except OSError as error:
+            raise _named(error, path) from None
     return None
 
 

@@ -1,3 +1,5 @@
+import errno
+import fcntl
 import os
 import re
 import shutil
@@ -108,6 +110,21 @@ def test_a_lock_that_is_a_link_to_a_file_leaves_the_file_alone(tmp_path: Path) -
     with pytest.raises(OSError, match=r"x\.lock"):
         take(tmp_path / "x.lock")
     assert (tmp_path / "theirs").read_text() == "precious"
+
+
+def test_a_lock_that_the_file_system_refuses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a full disk, for which a limit of the size of files stands in here, or where there are no file locks."""
+    code = "import resource\nfrom pathlib import Path\nfrom retrace.core.errors import exit_cleanly\n"
+    code += "from retrace.core.guard import take\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+    done = python(f"{code}exit_cleanly(lambda: take(Path('x.lock')))", folder=Path.cwd())
+    assert (done.returncode, done.stderr) == (2, "error: x.lock: File too large; nothing was left half-written\n")
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(OSError, match=r"Function not implemented: 'x\.lock'$"):
+        take(Path("x.lock"))
 
 
 def test_looking_at_a_lock_keeps_no_run_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
