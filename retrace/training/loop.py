@@ -133,6 +133,8 @@ def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> 
             epoch = Epoch(at.epoch + 1, at.summed / at.targets, at.step)
             training.evaluate(partial(after_epoch, epoch, meter))
             at.begin_after(epoch.number)
+        run.model.eval()  # else a run that resumes at its end would have it in training mode
+        training.stop_if_asked()
     seconds = at.seconds + at.waited
     return Speed(at.step, seconds, at.waited, at.evaluating, at.tokens, flops * at.tokens, at.points)
 
@@ -175,6 +177,16 @@ class Training(Generic[Batch, Part]):
             self._stop()
         self.at.evaluating += clock.lap()
         self.run.journal.append(measured)
+
+    def stop_if_asked(self) -> None:
+        """Stop if a signal came during the last evaluation.
+
+        A launcher that got it too ends as interrupted, even if its processes end well: without a checkpoint, the run
+        would then start over.
+        """
+        (asked,) = self.run.device.all_reduce_sum([self._asked_to_stop])
+        if asked:
+            self._stop()
 
     def rest_of_epoch(self) -> Iterator[tuple[BatchShare[Part], float, float]]:
         """Draw the first batch, and return an iterator that makes the remaining updates of the epoch.

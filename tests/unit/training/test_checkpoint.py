@@ -80,6 +80,7 @@ def _run(at: int | None = None, action: Any = _fail) -> Done:
     try:
         with redirect_stdout(io.StringIO()) as said:
             speed = train(run, after_epoch)
+        assert not model.training, "fine-tuning may predict a test set next"
         checkpointer.remove()
     finally:
         checkpointer.close()
@@ -292,6 +293,24 @@ def test_a_signal_cuts_an_evaluation_short(monkeypatch: pytest.MonkeyPatch, epoc
     resumed = _run()
     assert _same(resumed, whole)
     assert (f"test  resuming after step {steps}" in resumed.said) == (epoch > 0)
+
+
+def test_a_signal_in_an_evaluation_that_is_not_cut_short_stops_the_run_after_its_last_epoch(monkeypatch) -> None:
+    """As of several processes: their launcher fails then, and the next run would begin anew."""
+    whole, begin_after = _run(), Position.begin_after
+
+    def asked(at: Position, epoch: int) -> None:
+        begin_after(at, epoch)
+        if epoch == EPOCHS:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Position, "begin_after", asked)
+        with pytest.raises(Interrupted, match=f"asked to stop after step {EPOCHS * STEPS}"):
+            _run()
+    resumed = _run()
+    assert _same(resumed, whole)
+    assert f"test  resuming after step {EPOCHS * STEPS}" in resumed.said
 
 
 def test_a_loss_that_is_not_finite_leaves_the_last_good_checkpoint(tmp_path: Path) -> None:
