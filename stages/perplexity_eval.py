@@ -38,6 +38,7 @@ def main() -> None:
     with (
         guarded(f"perplexity-{device.rank}", [TEXT, TOKENS, PRETRAINED], params.settings),
         timed("perplexity-eval", device.is_main),
+        device.together(),
         named_out_of_memory("perplexity-eval", trains=False),
     ):
         tokenizer = load_tokenizer(PRETRAINED)

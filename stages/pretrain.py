@@ -35,7 +35,11 @@ def main() -> None:
     recipe = params.pretrain
     device = open_device(params.seed, params.precision)
     inputs = [TOKENIZER, TOKENS, CHECKPOINT]
-    with guarded(f"pretrain-{device.rank}", inputs, params.settings) as digest, named_out_of_memory("pretrain"):
+    with (
+        guarded(f"pretrain-{device.rank}", inputs, params.settings) as digest,
+        device.together(),
+        named_out_of_memory("pretrain"),
+    ):
         checkpoint = given_checkpoint()
         if checkpoint:
             check_length("params.yaml: pretrain.block_size", recipe.block_size, read_config(checkpoint), checkpoint)

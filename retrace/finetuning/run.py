@@ -206,7 +206,11 @@ def run_cell(
     base, settings = method.base, adjusted(params.task, method.settings)
     device = open_device(cell.seed, params.precision)
     name, inputs = ".".join(cell.path.parts), [base, folder]
-    with guarded(f"{name}-{device.rank}", inputs, params.settings) as digest, named_out_of_memory(cell.title):
+    with (
+        guarded(f"{name}-{device.rank}", inputs, params.settings) as digest,
+        device.together(),
+        named_out_of_memory(cell.title),
+    ):
         config = read_config(base)
         for key in INPUT_LENGTHS:
             check_length(f"params.yaml: {cell.task}.{key}", getattr(settings, key, None), config, base)

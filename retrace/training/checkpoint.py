@@ -195,7 +195,8 @@ class Checkpointer:
 
     def remove(self) -> None:
         """Remove all checkpoints, once the outputs of the run are written."""
-        self._device.accelerator.wait_for_everyone()
+        with self._device.together():
+            self._device.accelerator.wait_for_everyone()
         self._writer.shutdown()
         if self._device.is_main:
             done = [self._folder, *(path.parent for path in self._others() if self._elsewhere)]

@@ -442,3 +442,29 @@ exit_cleanly(work)
     said = r"error: \S+: the processes see checkpoints of different steps \(6, 0\); expected a folder that all machines"
     assert (done.returncode, done.stdout) == (2, "6\n6\n"), done.stderr
     assert len(re.findall(said, done.stderr)) == 2
+
+
+def test_a_process_that_ends_with_an_error_leaves_the_others_no_traceback(tmp_path: Path) -> None:
+    """Such as the one that writes the weights, on a full disk."""
+    work = """
+import time
+
+from retrace.compute.device import open_device
+from retrace.core.errors import InputError, exit_cleanly
+from retrace.training.checkpoint import Checkpointer
+
+
+def work() -> None:
+    device = open_device(1)
+    checkpointer = Checkpointer("test", "", device)
+    if device.is_main:
+        time.sleep(1)  # the other one waits
+        raise InputError("the disk is full")
+    checkpointer.remove()
+
+
+exit_cleanly(work)
+"""
+    done = subprocess.run(**two_processes(tmp_path, work), capture_output=True, check=False)
+    assert (done.returncode, "error: the disk is full\n" in done.stderr) == (2, True), done.stderr
+    assert "Traceback" not in done.stderr
