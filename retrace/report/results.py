@@ -150,10 +150,10 @@ class TaskResults:
                 return self._score((value, low, high), [shown_signed(self.figure, value), *ends], is_tie)
         return None
 
-    def _score(self, figures: tuple[float, float, float], texts: Sequence[str], is_tie: bool = False) -> Score:
+    def _score(self, values: tuple[float, float, float], texts: Sequence[str], is_tie: bool = False) -> Score:
         """A value and the ends of its interval, on the scale on which they are printed, and their texts."""
         text, low, high = texts
-        return Score(*(shown_factor(self.figure) * each for each in figures), text=text, ends=(low, high), is_tie=is_tie)
+        return Score(*(shown_factor(self.figure) * each for each in values), text=text, ends=(low, high), is_tie=is_tie)
 
     def is_tie(self, method: str) -> bool:
         """Whether a method ties with the best."""
