@@ -2,7 +2,7 @@
 
 In small models most of the work is the head's product with the whole vocabulary. So masked models compute logits only
 at masked positions, and the loss does not keep them for the backward pass. Attention may be restricted to each document
-of a block (Raffel et al. 2020).
+of a block (Krell et al. 2021).
 """
 
 from collections.abc import Mapping
