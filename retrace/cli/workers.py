@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 
-from retrace.core.errors import INTERRUPTED, InputError, Interrupted
+from retrace.core.errors import INTERRUPTED, InputError, Interrupted, one_line
 from retrace.core.guard import PAUSE
 
 LOGS = Path(".retrace/spread")
@@ -153,12 +153,18 @@ class Slurm:
         self._executor.update_parameters(name="retrace", timeout_min=60 * HOURS, slurm_signal_delay_s=NOTICE)
 
     def start(self, commands: Commands, alone: bool) -> list[Queued]:
-        """Queue them all as one job array."""
+        """Queue them all as one job array; raises InputError if Slurm refuses it."""
+        from submitit.core.utils import FailedJobError
+
         JOBS.mkdir(parents=True, exist_ok=True)
-        with self._executor.batch():
-            jobs = [
-                self._executor.submit(Command(command, log_of(name).resolve())) for name, command in commands.items()
-            ]
+        try:
+            with self._executor.batch():
+                jobs = [
+                    self._executor.submit(Command(command, log_of(name).resolve()))
+                    for name, command in commands.items()
+                ]
+        except FailedJobError as error:  # sbatch's own message
+            raise InputError(f"--slurm: {one_line(error)}") from None
         if alone:
             print(*(f"job {job.job_id}: {log_of(name)}" for name, job in zip(commands, jobs, strict=True)), flush=True)
         return [Queued(job) for job in jobs]

@@ -10,8 +10,9 @@ import typer
 from retrace.cli import spread
 from retrace.cli.spread import _default_jobs, _repro
 from retrace.cli.workers import Here, Queued, Slurm, log_of, why_failed
+from retrace.core.errors import InputError
 from retrace.core.files import write_text
-from tests.commands import pretend_gpus
+from tests.commands import pretend_gpus, write_program
 
 CORES = len(os.sched_getaffinity(0))
 
@@ -42,6 +43,15 @@ def test_a_job_that_slurm_could_not_start_is_named(capsys: pytest.CaptureFixture
         _repro(place, {"needed": []}, [], at_once)
     said = "error: 1 of 1 stages failed:\n  needed: the job did not start (.retrace/spread/jobs)\n"
     assert capsys.readouterr().err == said
+
+
+@pytest.mark.usefixtures("here")
+def test_what_slurm_refuses_ends_in_its_own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_program(tmp_path / "srun", "")  # by which submitit finds Slurm
+    write_program(tmp_path / "sbatch", "echo sbatch: error: invalid partition specified: gpuu >&2; exit 1")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(InputError, match=r"^--slurm: sbatch: error: invalid partition specified: gpuu$"):
+        _repro(Slurm(), {"needed": []}, [])
 
 
 @pytest.mark.usefixtures("here")
