@@ -8,6 +8,7 @@ import ctypes
 import os
 import re
 import resource
+import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,8 +28,9 @@ from torch.distributed.distributed_c10d import _set_pg_timeout
 from retrace.compute.lease import lease_gpus
 from retrace.compute.tensors import seeded
 from retrace.core.environment import is_true, whole_number
-from retrace.core.errors import InputError, Interrupted
+from retrace.core.errors import STOPPING, InputError, Interrupted
 from retrace.core.files import size
+from retrace.core.guard import handled
 from retrace.core.settings import LARGEST_SEED, Precision, read_params
 
 Batch = TypeVar("Batch", bound="Examples")
@@ -176,8 +178,7 @@ def open_device(seed: int, precision: Precision = "auto", lease: bool = True) ->
     if restarts:  # by --max_restarts; the launcher's own store has the addresses of the ended processes
         port = str(int(os.environ["MASTER_PORT"]) + restarts)
         os.environ.update(MASTER_PORT=port, TORCHELASTIC_USE_AGENT_STORE="False")
-    # Explicit, as a launcher's config file may set others, which would differ from the precision that is recorded.
-    accelerator = Accelerator(mixed_precision="no", dynamo_backend="no")
+    accelerator = _join()
     torch.set_num_threads(threads(int(os.environ.get("LOCAL_WORLD_SIZE") or accelerator.num_processes)))
     set_seed(seed)
     bf16 = uses_bf16(precision, accelerator.device)
@@ -188,6 +189,17 @@ def open_device(seed: int, precision: Precision = "auto", lease: bool = True) ->
     micro_batch, recomputes = whole_number("RETRACE_MICRO_BATCH"), is_true("RETRACE_ACTIVATION_CHECKPOINTING")
     processes = accelerator.process_index, accelerator.num_processes
     return Device(accelerator, accelerator.device, *processes, bf16, sharded, micro_batch, recomputes, compiler)
+
+
+def _join() -> Accelerator:
+    """Join the process group; a process that waits for the others ends at once when a signal asks it to stop.
+
+    PyTorch waits without running Python's handlers, so the launcher would have to kill it in the end.
+    """
+    waits = os.environ.get("WORLD_SIZE", "1") != "1"
+    with handled(signal.SIG_DFL, STOPPING if waits else ()):
+        # Explicit, as a launcher's config file may set others, which would differ from the precision that is recorded.
+        return Accelerator(mixed_precision="no", dynamo_backend="no")
 
 
 def _use_deterministic_kernels() -> None:

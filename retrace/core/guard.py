@@ -129,8 +129,13 @@ def guarded(name: str, inputs: Collection[Path], settings: Mapping[str, Any]) ->
 
 
 @contextmanager
-def handled(handler: Callable[[int, FrameType | None], object], signals: Collection[int] = STOPPING) -> Iterator[None]:
-    """Handle signals with a function in this context; does nothing outside the main thread, which alone gets them."""
+def handled(
+    handler: Callable[[int, FrameType | None], object] | signal.Handlers, signals: Collection[int] = STOPPING
+) -> Iterator[None]:
+    """Handle signals in this context with a function, or by the system's default.
+
+    Does nothing outside the main thread, which alone gets them.
+    """
     is_main = threading.current_thread() is threading.main_thread()
     before = {number: signal.signal(number, handler) for number in (signals if is_main else ())}
     try:

@@ -71,6 +71,19 @@ def test_the_launcher_waits_for_its_processes_however_often_it_is_asked_to_stop(
         assert out.read_text().count("saved") == 2
 
 
+def test_a_process_that_waits_for_the_others_to_join_ends_when_it_is_asked_to_stop(tmp_path: Path) -> None:
+    """Its own handler would not run, and the launcher would kill it after half a minute."""
+    work = (
+        "import os, signal, sys, time\nfrom retrace.compute.device import open_device\n"
+        "signal.signal(signal.SIGTERM, lambda *_: os._exit(75))\n"
+        "if os.environ['RANK'] == '1':\n    time.sleep(3)\n    sys.exit(2)\n"
+        "open_device(1)\n"
+    )
+    done = subprocess.run(**two_processes(tmp_path, work), capture_output=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "forcefully exiting" not in done.stderr
+
+
 def test_restarted_processes_find_each_other(tmp_path: Path) -> None:
     work = (
         "import os\nfrom retrace.compute.device import open_device\ndevice = open_device(1)\n"
