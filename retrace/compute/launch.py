@@ -40,7 +40,8 @@ def main() -> None:
         said = "it starts a process for each GPU; PyTorch finds none here"
         raise InputError(f"{arguments.config_file}: {said}") from None
     except ChildFailedError as error:
-        _, first = error.get_first_failure()
+        # Within a second, those that lost contact with one that failed, and so end as interrupted, come last.
+        first = min(error.failures.values(), key=lambda each: (each.timestamp, _code(each.exitcode) == INTERRUPTED))
         how = f"by signal {-first.exitcode}" if first.exitcode < 0 else f"with exit code {first.exitcode}"
         print(f"process {first.local_rank} ended {how}; the others were stopped", file=sys.stderr)
         sys.exit(_code(first.exitcode))

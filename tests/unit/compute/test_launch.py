@@ -52,6 +52,14 @@ def test_the_launcher_ends_as_the_first_process_that_a_signal_ended(tmp_path: Pa
     assert "process 1 ended" in done.stderr.splitlines()[-1]
 
 
+def test_the_launcher_ends_as_the_process_that_failed_and_not_as_one_that_lost_contact_with_it(tmp_path: Path) -> None:
+    """Both end before it looks at them again."""
+    work = "import os, sys\nsys.exit(2 if os.environ['RANK'] == '1' else 75)\n"
+    started = two_processes(tmp_path, work, "--monitor_interval", "3")
+    done = subprocess.run(**started, capture_output=True, check=False)
+    assert (done.returncode, done.stderr.splitlines()[-1][:9]) == (2, "process 1"), done.stderr
+
+
 def test_the_launcher_waits_for_its_processes_however_often_it_is_asked_to_stop(tmp_path: Path) -> None:
     """`retrace stop` asks it once for each process, and launch/slurm.sh does so every five seconds."""
     work = (
