@@ -15,7 +15,7 @@ from types import FrameType
 from retrace.core.errors import INTERRUPTED, STOPPING, InputError, as_shell, exit_cleanly, prepare_process
 
 # Passed on to the processes by torchrun; by default Slurm's SIGUSR1 would end it and leave them behind.
-SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"
+SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1")
 GRACE = "180"  # seconds to save a checkpoint after a signal; torchrun's 30 are too few for a large one
 NO_GPU = "Cuda is not available."  # torchrun's ValueError for `num_processes: gpu`
 
@@ -27,7 +27,8 @@ def main() -> None:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
     arguments = launch_command_parser().parse_args()
-    arguments.signals_to_handle = SIGNALS
+    heard = [name for name in SIGNALS if signal.getsignal(signal.Signals[name]) != signal.SIG_IGN]
+    arguments.signals_to_handle = ",".join(heard)  # without SIGHUP where `nohup` ignores it
     os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", GRACE)
     _ignore_further_signals()
     if arguments.config_file and not (file := Path(arguments.config_file)).is_file():
@@ -58,7 +59,7 @@ def _ignore_further_signals() -> None:
     raise_signal = api._terminate_process_handler
 
     def raise_once(number: int, frame: FrameType | None) -> None:
-        for name in SIGNALS.split(","):
+        for name in SIGNALS:
             signal.signal(signal.Signals[name], signal.SIG_IGN)
         raise_signal(number, frame)
 

@@ -79,6 +79,18 @@ def test_the_launcher_waits_for_its_processes_however_often_it_is_asked_to_stop(
         assert out.read_text().count("saved") == 2
 
 
+def test_a_launch_under_nohup_goes_on_when_the_terminal_is_closed(tmp_path: Path) -> None:
+    started = two_processes(tmp_path, "import os, time\nos.write(1, b'ready\\n')\ntime.sleep(2)\n")
+    started["args"] = ["/bin/sh", "-c", "trap '' HUP; exec \"$@\"", "sh", *started["args"]]
+    out = tmp_path / "out"
+    with out.open("w") as file, subprocess.Popen(**started, stdout=file) as run:
+        while out.read_text().count("ready") < 2:
+            assert run.poll() is None
+            time.sleep(0.1)
+        run.send_signal(signal.SIGHUP)
+        assert run.wait(60) == 0
+
+
 def test_a_process_that_waits_for_the_others_to_join_ends_when_it_is_asked_to_stop(tmp_path: Path) -> None:
     """Its own handler would not run, and the launcher would kill it after half a minute."""
     work = (
