@@ -54,5 +54,5 @@ def test_the_page_says_that_generated_answers_are_from_one_part_of_a_passage(
     monkeypatch.setattr(sys, "argv", ["finetune_squad", "--method", "full", "--seed", "1"])
     finetune_squad.main()
     page = Demo(project.params()).page()
-    assert "only the part that shares most words with the question is read" in page
+    assert "only the part that shares the most words with the question is read" in page
     assert "tokens at a time" not in page
