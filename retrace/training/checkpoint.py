@@ -197,14 +197,14 @@ class Checkpointer:
         """Remove all checkpoints, once the outputs of the run are written."""
         with self._device.together():
             self._device.accelerator.wait_for_everyone()
-        self._writer.shutdown()
-        if self._device.is_main:
-            done = [self._folder, *(path.parent for path in self._others() if self._elsewhere)]
-            for folder in filter(self._take, done):
-                shutil.rmtree(folder, ignore_errors=True)
-                _lock_of(folder).unlink(missing_ok=True)
-            self.close()
-        self._device.accelerator.wait_for_everyone()
+            self._writer.shutdown()
+            if self._device.is_main:
+                done = [self._folder, *(path.parent for path in self._others() if self._elsewhere)]
+                for folder in filter(self._take, done):
+                    shutil.rmtree(folder, ignore_errors=True)
+                    _lock_of(folder).unlink(missing_ok=True)
+                self.close()
+            self._device.accelerator.wait_for_everyone()
 
     def close(self) -> None:
         """Release the checkpoints to other runs, as the end of this process does."""

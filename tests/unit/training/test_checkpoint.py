@@ -444,10 +444,20 @@ exit_cleanly(work)
     assert len(re.findall(said, done.stderr)) == 2
 
 
-def test_a_process_that_ends_with_an_error_leaves_the_others_no_traceback(tmp_path: Path) -> None:
-    """Such as the one that writes the weights, on a full disk."""
-    work = """
+@pytest.mark.parametrize(
+    ("fails", "said"),
+    [
+        ("raise InputError('the disk is full')", "the disk is full"),
+        ("lock = next(Path().glob('.retrace/states/*.lock')); lock.unlink(); lock.mkdir()", "Is a directory"),
+    ],
+)
+def test_a_process_that_ends_with_an_error_leaves_the_others_no_traceback(
+    tmp_path: Path, fails: str, said: str
+) -> None:
+    """Such as the main one, before it removes checkpoints or while it does."""
+    work = f"""
 import time
+from pathlib import Path
 
 from retrace.compute.device import open_device
 from retrace.core.errors import InputError, exit_cleanly
@@ -459,12 +469,12 @@ def work() -> None:
     checkpointer = Checkpointer("test", "", device)
     if device.is_main:
         time.sleep(1)  # the other one waits
-        raise InputError("the disk is full")
+        {fails}
     checkpointer.remove()
 
 
 exit_cleanly(work)
 """
     done = subprocess.run(**two_processes(tmp_path, work), capture_output=True, check=False)
-    assert (done.returncode, "error: the disk is full\n" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, f"{said}\n" in done.stderr) == (2, True), done.stderr
     assert "Traceback" not in done.stderr
