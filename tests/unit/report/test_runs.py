@@ -127,6 +127,8 @@ def test_settings_of_other_methods_and_data_sources_are_left_out() -> None:
     assert {"family", "data", "sample.seed", "methods.lora.rank", "finetune.seeds"} <= shown.keys()
     assert not any(key.startswith(("methods.frozen", "files", "hub", "classification")) for key in shown)
     assert shown["finetune.seeds"] == "1, 2"
+    (table,) = _tables(settings_fold(PARAMS | {"finetune": GRID | {"tasks": []}}))
+    assert not any(str(key).startswith("methods.lora") for key, _ in table.rows), "squad is run with full alone"
 
 
 def test_settings_of_further_tasks_that_are_listed_are_shown() -> None:
