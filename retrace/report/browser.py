@@ -130,6 +130,8 @@ def predictions_section(params: Mapping[str, Any], tasks: Sequence[TaskResults],
     found = [_read(grid, task) for task in tasks if on_test(task.name) not in names]
     total = sum(len(each.texts) for each in found)
     several = any(len(opinion.right) > 1 for each in found for opinion in each.opinions.values())
+    seeds = "The answer shown is of the first seed. " if several else ""
+    about = f"{seeds}An answer counts as right if its F1 is at least 50%."
     dots = "Dots: right (●) or wrong (○) with each seed. " if several else ""
     left_out = "".join(
         f" {MOST:,} of the {len(each.texts):,} {each.task.noun} are here, evenly spread."
@@ -140,16 +142,14 @@ def predictions_section(params: Mapping[str, Any], tasks: Sequence[TaskResults],
         f"{counted} with each method’s predictions.{left_out} {dots}Next to a class: the method’s "
         "confidence. Next to an answer, if the method may abstain: its score minus that of no answer. In passages the "
         "right answer is shaded and each method’s answer is underlined in its colour (baselines in grey); ≈: partly "
-        "right."
+        f"right. {about}"
     )
-    seeds = "The answer shown is of the first seed. " if several else ""
-    about = f"{seeds}An answer counts as right if its F1 is at least 50%."
     places = {method_name(method): task.places[method] for task in tasks for method in task.methods}
     browser = Browser(pack([_packed(each) for each in found]), list(places.items()), note)
-    return Section("Predictions", [about, browser, *(_printed(each, first) for each in found)])
+    return Section("Predictions", [browser, *(_printed(each, first, about) for each in found)])
 
 
-def _printed(found: Predictions, first: int | None) -> Fold:
+def _printed(found: Predictions, first: int | None, about: str) -> Fold:
     """A table of some examples: the right answer, and those of each method's first seed and of each baseline."""
     total = len(found.texts)
     places = _spread(total, PRINTED) if first is None else range(min(first, total))
@@ -165,7 +165,7 @@ def _printed(found: Predictions, first: int | None) -> Fold:
     header = ("№", "question", "passage", "right") if found.passages else ("№", "text", "right")
     table = Table((*header, *found.opinions), rows, label=f"Predictions {found.task.name}")
     gist = f"{'spread evenly:' if first is None else 'the first'} {len(places)} of {total:,}"
-    return Fold(found.task.title, gist, [table], static=first is None)
+    return Fold(found.task.title, gist, [about, table], static=first is None)
 
 
 def _spread(total: int, count: int) -> Sequence[int]:

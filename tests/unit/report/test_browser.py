@@ -36,7 +36,7 @@ def run(here: Path) -> tuple[list[dict[str, Any]], list[Table]]:
     _write_questions()
     details = Details.from_json({"sst2": TASK, "sst2-test": TASK, "squad": TASK})
     params = {"finetune": GRID}
-    _, browser, *folds = predictions_section(params, read_tasks(details, params, with_curves=False)).blocks
+    browser, *folds = predictions_section(params, read_tasks(details, params, with_curves=False)).blocks
     assert isinstance(browser, Browser)
     tables = [block for fold in folds if isinstance(fold, Fold) for block in fold.blocks if isinstance(block, Table)]
     return json.loads(zlib.decompress(base64.b64decode(browser.packed))), tables
@@ -108,14 +108,17 @@ def test_an_answer_has_its_f1_and_how_far_it_is_above_no_answer(run) -> None:
 
 
 @pytest.mark.usefixtures("run")
-def test_what_only_the_browser_shows_is_explained_only_there() -> None:
+def test_what_is_shown_is_explained_where_it_is_shown() -> None:
+    """Markdown has no browser, and tables where they are of the first examples."""
     details, params = Details.from_json({"sst2": TASK, "sst2-test": TASK, "squad": TASK}), {"finetune": GRID}
-    section = predictions_section(params, read_tasks(details, params, with_curves=False))
-    said = "All 6 examples with each method’s predictions. Dots: right (●) or wrong (○) with each seed. "
-    page, markdown = (form("T", [section]) for form in (as_html, as_markdown))
-    assert [said in page, said in markdown] == [True, False]
-    said = "The answer shown is of the first seed. An answer counts as right if its F1 is at least 50%."
-    assert [said in page, said in markdown] == [True, True]
+    tasks = read_tasks(details, params, with_curves=False)
+    browsed = "All 6 examples with each method’s predictions. Dots: right (●) or wrong (○) with each seed. "
+    answers = "The answer shown is of the first seed. An answer counts as right if its F1 is at least 50%."
+    for first, has_tables in ((None, False), (1, True)):
+        section = predictions_section(params, tasks, first)
+        page, markdown = (form("T", [section]) for form in (as_html, as_markdown))
+        assert [said in page for said in (browsed, answers)] == [True, True]
+        assert [said in markdown for said in (browsed, answers)] == [False, has_tables]
 
 
 def test_to_abstain_is_wrong_where_an_answer_has_no_words_left_as_in_the_scores() -> None:
