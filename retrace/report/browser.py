@@ -32,6 +32,8 @@ from retrace.results.predictions import kept_epoch, read_baselines, read_epochs
 PRINTED = 20  # examples of each task in the table
 LONG = 600  # characters from which a printed text is cut
 MOST = 20_000  # examples of a task in the browser
+SHOWN = "The answer shown is of the first seed."
+COUNTED = "An answer counts as right if its F1 is at least 50%."
 RIGHT = 0.5 - 1e-9  # F1, which rounding may leave just below a half
 NO_ANSWER = "no answer"
 Kept = Mapping[str, Sequence[pd.DataFrame]]  # the rows of every seed, by method
@@ -61,6 +63,11 @@ class Predictions:
     classes: Sequence[str] = ()  # empty for questions
     passages: Sequence[str] = ()  # of questions
     spans: Sequence[Sequence[tuple[int, int]]] = ()  # of questions: start and length of the right answers
+
+    @property
+    def has_seeds(self) -> bool:
+        """Whether a method was trained from several seeds."""
+        return any(len(opinion.right) > 1 for opinion in self.opinions.values())
 
 
 def _read(grid: Grid, task: TaskResults) -> Predictions:
@@ -129,27 +136,24 @@ def predictions_section(params: Mapping[str, Any], tasks: Sequence[TaskResults],
     grid, names = Grid.read(params), {task.name for task in tasks}
     found = [_read(grid, task) for task in tasks if on_test(task.name) not in names]
     total = sum(len(each.texts) for each in found)
-    several = any(len(opinion.right) > 1 for each in found for opinion in each.opinions.values())
-    seeds = "The answer shown is of the first seed. " if several else ""
-    about = f"{seeds}An answer counts as right if its F1 is at least 50%."
-    dots = "Dots: right (●) or wrong (○) with each seed. " if several else ""
+    seeds = f"Dots: right (●) or wrong (○) with each seed. {SHOWN} " if any(each.has_seeds for each in found) else ""
     left_out = "".join(
         f" {MOST:,} of the {len(each.texts):,} {each.task.noun} are here, evenly spread."
         for each in found if len(each.texts) > MOST
     )  # fmt: skip
     counted = "Examples" if left_out else f"All {total:,} examples"
     note = (
-        f"{counted} with each method’s predictions.{left_out} {dots}Next to a class: the method’s "
+        f"{counted} with each method’s predictions.{left_out} {seeds}Next to a class: the method’s "
         "confidence. Next to an answer, if the method may abstain: its score minus that of no answer. In passages the "
         "right answer is shaded and each method’s answer is underlined in its colour (baselines in grey); ≈: partly "
-        f"right. {about}"
+        f"right. {COUNTED}"
     )
     places = {method_name(method): task.places[method] for task in tasks for method in task.methods}
     browser = Browser(pack([_packed(each) for each in found]), list(places.items()), note)
-    return Section("Predictions", [browser, *(_printed(each, first, about) for each in found)])
+    return Section("Predictions", [browser, *(_printed(each, first) for each in found)])
 
 
-def _printed(found: Predictions, first: int | None, about: str) -> Fold:
+def _printed(found: Predictions, first: int | None) -> Fold:
     """A table of some examples: the right answer, and those of each method's first seed and of each baseline."""
     total = len(found.texts)
     places = _spread(total, PRINTED) if first is None else range(min(first, total))
@@ -165,7 +169,8 @@ def _printed(found: Predictions, first: int | None, about: str) -> Fold:
     header = ("№", "question", "passage", "right") if found.passages else ("№", "text", "right")
     table = Table((*header, *found.opinions), rows, label=f"Predictions {found.task.name}")
     gist = f"{'spread evenly:' if first is None else 'the first'} {len(places)} of {total:,}"
-    return Fold(found.task.title, gist, [about, table], static=first is None)
+    about = [SHOWN] * found.has_seeds + [COUNTED] * bool(found.passages)
+    return Fold(found.task.title, gist, [*about, table], static=first is None)
 
 
 def _spread(total: int, count: int) -> Sequence[int]:
