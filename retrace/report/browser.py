@@ -169,7 +169,7 @@ def _printed(found: Predictions, first: int | None) -> Fold:
     header = ("№", "question", "passage", "right") if found.passages else ("№", "text", "right")
     table = Table((*header, *found.opinions), rows, label=f"Predictions {found.task.name}")
     gist = f"{'spread evenly:' if first is None else 'the first'} {len(places)} of {total:,}"
-    about = [SHOWN] * found.has_seeds + [COUNTED] * bool(found.passages)
+    about = [text for text, holds in ((SHOWN, found.has_seeds), (COUNTED, found.passages)) if holds]
     return Fold(found.task.title, gist, [*about, table], static=first is None)
 
 

@@ -37,8 +37,8 @@ LISTS: Any = torch  # as its _foreach functions, which run one kernel on a list 
 MOMENTUM = 0.95
 BETA1 = 0.9  # of AdamW
 # Coefficients of each step's polynomial (Amsel et al. 2025, Polar Express, algorithm 1), fitted to singular values from
-# 0.001 of a matrix's norm in five steps, as in the paper, or from 0.02 in three; both with a safety factor of 1.02, where
-# the paper has 1.01.
+# 0.001 of a matrix's norm in five steps, as in the paper, or from 0.02 in three; both with a safety factor of 1.02 (in
+# the paper 1.01).
 COEFFICIENTS = {
     5: (
         (8.156555, -22.483293, 15.878770),
