@@ -25,7 +25,6 @@ from retrace.publishing.bundle import SHARES, Address, write_pretrained, write_s
 from retrace.publishing.card import Trained, model_card
 from retrace.publishing.load import BASE, DESCRIPTION, read_tuning, require_weights
 from retrace.results.grid import WEIGHTS, Cell, Grid
-from retrace.study.comparison import pretrains
 from retrace.tasks.question_answering.extractive import FILE as MATCH
 from retrace.tokens.tokenizer import TOKENIZER_FILES
 
@@ -140,7 +139,7 @@ def _stale_stages(trained: Trained) -> list[str]:
     from dvc.exceptions import DvcException  # here, as DVC takes a second to import
     from dvc.repo import Repo
 
-    last = ["perplexity-eval"] if pretrains(trained.params) else []
+    last = [] if trained.perplexity is None else ["perplexity-eval"]  # which the card of any model quotes
     last += [] if trained.details is None else ["evaluate"]  # with all cells, which the card's verdict depends on
     try:
         with Repo() as repo:

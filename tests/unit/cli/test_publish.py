@@ -10,9 +10,14 @@ import pytest
 
 from retrace.cli import publish
 from retrace.core.errors import InputError
+from retrace.core.files import write_json, write_text
 from retrace.core.guard import running
+from retrace.core.settings import read_params
+from retrace.evaluation.records import DETAILS
 from retrace.hub.pins import Pin
+from retrace.perplexity.measures import PERPLEXITY_DETAILS
 from retrace.publishing.bundle import Address
+from retrace.publishing.card import Trained
 from tests.commands import refused, retrace
 from tests.toy import ROOT, copy_settings
 
@@ -46,6 +51,21 @@ def test_only_the_project_s_own_files_have_to_be_committed(here: Path, monkeypat
     assert publish._doubts(sound) == {}
     Path("new").touch()
     assert publish._doubts(sound)["dirty"].startswith("not committed: ")
+
+
+@pytest.mark.filterwarnings("ignore:_NoneStep:DeprecationWarning")  # of pygtrie, which DVC uses
+def test_a_perplexity_on_the_card_has_to_be_up_to_date_whatever_the_methods_start_from(here: Path) -> None:
+    """Where all start from checkpoints, their scores do not depend on it, but the card has it all the same."""
+    copy_settings(here)
+    params = read_params()
+    params["methods"] = {"bert": {"method": "full", "checkpoint": "bert"}}
+    params["finetune"] |= {"methods": ["bert"], "squad_methods": []}
+    write_json(DETAILS, {})
+    write_json(PERPLEXITY_DETAILS, {"valid": {"beats_unigram": True, "flags": {}}})
+    write_text(Path(".dvc/config"), "[core]\n    no_scm = true\n")
+    stages = {name: {"cmd": "true", "outs": [f"{name}.json"]} for name in ("evaluate", "perplexity-eval")}
+    write_json(Path("dvc.yaml"), {"stages": stages})
+    assert publish._stale_stages(Trained(None, params)) == ["evaluate", "perplexity-eval"]
 
 
 @pytest.mark.usefixtures("here")
