@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass
 from io import StringIO
 from pathlib import Path
 from statistics import mean, stdev
+from typing import Annotated
 
-from pydantic import FiniteFloat
+from pydantic import Field, FiniteFloat
 from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import LiteralScalarString
 
@@ -69,8 +70,8 @@ class Entry:
     time: str  # its duration, and what that covers
     change: str  # what changed since the previous run
     command: str  # to repeat it
-    figures: dict[str, dict[Seed, FiniteFloat]]  # by seed, on the scales of the stages
-    bytes_per_token: float  # of the text that the perplexity is of
+    figures: dict[str, dict[Seed, Annotated[FiniteFloat, Field(ge=0)]]]  # by seed, on the scales of the stages
+    bytes_per_token: Annotated[FiniteFloat, Field(gt=0)]  # of the text that the perplexity is of
     tried: tuple[Attempt, ...] = ()
     note: str = ""
 

@@ -95,6 +95,7 @@ def test_what_is_wrong_in_the_file_is_one_line(tmp_path: Path) -> None:
         ({"commit": "main"}, "entries[0].commit: 'main' is not allowed; expected the 40 hexadecimal digits"),
         ({"figures": {"sst2": {1: 0.8}}}, "entries[0].figures: ['sst2'] is not allowed; expected sst2, squad, perpl"),
         ({"figures": GOOD | {"squad": {1: 50.0, 2: 51.0}}}, "entries[0].figures.squad: {1: 50.0, 2: 51.0} is not"),
+        ({"bytes_per_token": 0.0}, "entries[0].bytes_per_token: 0.0 is not allowed; expected a number above 0"),
     ):
         YAML().dump({"entries": [good | value]}, path)
         with pytest.raises(InputError, match=f"^{re.escape(f'{path}: {message}')}[^\n]*$"):
