@@ -78,7 +78,7 @@ def publish(
         require_token()
     folder = PREPARED / (cell.path if cell else PRETRAINED.name)
     with lock("publish", PREPARED):  # held until it is sent, as another would be prepared in the same folder
-        with guarded("publish", [weights], {}), atomic_folder(folder) as aside:
+        with guarded("publish", [weights, trained.base], {}), atomic_folder(folder) as aside:
             if cell and tuning:
                 longest = trained.task_settings and trained.task_settings.max_length
                 published = write_tuned(tuning, weights, trained.base, address, aside, longest)

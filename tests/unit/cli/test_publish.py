@@ -10,8 +10,9 @@ import pytest
 
 from retrace.cli import publish
 from retrace.core.errors import InputError
-from retrace.core.files import write_json, write_text
+from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import running
+from retrace.core.paths import PRETRAINED
 from retrace.core.settings import read_params
 from retrace.evaluation.records import DETAILS
 from retrace.hub.pins import Pin
@@ -111,6 +112,20 @@ def test_no_other_model_is_prepared_before_this_one_is_sent(here: Path, monkeypa
     assert retrace("publish", "org/name", "--push").out == f"published as org/name@{'b' * 40}\n"
     assert sent == [f"error: publish is already running here as process {os.getpid()}\n", "org/name"]
     assert retrace("publish", "org/other").code == 0
+
+
+def test_a_model_is_not_published_with_a_damaged_base(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The body of a frozen model, or of an adapter's, is the base's; DVC does not notice damage."""
+    copy_settings(here)
+    write_json(Path("data/classification/sst2/classes.json"), ["negative", "positive"])
+    for folder in (PRETRAINED, Path("models/sst2/full/1")):
+        with atomic_folder(folder, summed=True) as made:
+            (made / "config.json").write_text("{}")
+    (PRETRAINED / "config.json").write_text("{")
+    monkeypatch.setattr(publish, "git", lambda *_: "c" * 40)
+    monkeypatch.setattr(publish, "_doubts", lambda _: {})
+    said = refused("publish", "org/name", "--task", "sst2", "--method", "full")
+    assert said.startswith("error: models/pretrained/config.json: damaged: ")
 
 
 def test_a_folder_without_a_model_or_a_commit_is_one_line(here: Path) -> None:
