@@ -110,15 +110,16 @@ def _library(tuning: Tuning, model: nn.Module) -> Library:
 
 def _write_adapter(tuning: Tuning, model: PreTrainedModel, pretrained: Path, address: Address, folder: Path) -> Lines:
     base, use = address.base, _use(tuning.head, pretrained)
-    repository, commit = (base.repository, base.commit) if base else (address.repository, None)
+    # peft reads the base at this revision; without one from the default branch, even if all is on another.
+    repository, revision = (base.repository, base.commit) if base else (address.repository, address.branch)
     method = tuning.method
-    method.tuning.save_adapter(model, tuning.head, method.settings, repository, commit, folder)
+    method.tuning.save_adapter(model, tuning.head, method.settings, repository, revision, folder)
     if not base:
         _save_whole(read_model(tuning.head, pretrained, 0, "sdpa", tuning.classes), folder)
         return _whole_lines(use, address)
     is_other = read_config(pretrained).num_labels != model.config.num_labels  # it may have been tuned on another task
     given: dict[str, Any] = {
-        "revision": commit,
+        "revision": revision,
         "dtype": "float32",  # as in training; the published base may be in bf16, and its config may name no padding
         "pad_token_id": model.config.pad_token_id,
         "id2label": dict(enumerate(tuning.classes)) or None,
@@ -128,12 +129,12 @@ def _write_adapter(tuning: Tuning, model: PreTrainedModel, pretrained: Path, add
     }
     options = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
     auto, at_branch = AUTO_CLASSES[use].__name__, {"revision": address.branch}
-    revision = f", adapter_kwargs={at_branch!r}" if address.branch else ""
+    branch = f", adapter_kwargs={at_branch!r}" if address.branch else ""
     return (
         f"from transformers import {auto}, AutoTokenizer",
         f"tokenizer, model = {address.call('AutoTokenizer.from_pretrained')}, "
         f"{auto}.from_pretrained({quoted(repository)}, {options})",
-        f"model.load_adapter({quoted(address.repository)}{revision})",
+        f"model.load_adapter({quoted(address.repository)}{branch})",
     )
 
 

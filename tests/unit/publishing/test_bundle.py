@@ -273,6 +273,15 @@ def test_an_adapter_of_lora_is_loaded_onto_that_commit_by_transformers_and_by_pe
     assert (config["base_model_name_or_path"], config["revision"]) == ("org/base", PIN.commit)
 
 
+def test_peft_reads_the_base_beside_an_adapter_from_the_same_branch(tmp_path: Path) -> None:
+    pretrained = tiny_pretrained(tmp_path / "pretrained")
+    for branch in (None, "trial"):
+        address = Address("org/name", branch)
+        _, _, folder = _publish(tmp_path / str(branch), _tuning("lora", "classifier"), pretrained, address)
+        config = read_json(folder / "adapter_config.json")
+        assert (config["base_model_name_or_path"], config["revision"]) == ("org/name", branch)
+
+
 @pytest.mark.parametrize("head", ["classifier", "spans"])
 @pytest.mark.parametrize("family", ["roberta", "modernbert"])
 def test_lora_is_loaded_onto_a_base_that_was_tuned_on_other_classes(tmp_path: Path, family: str, head: Head) -> None:
