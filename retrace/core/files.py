@@ -25,6 +25,8 @@ _CACHED = re.compile(r"/files/md5/[0-9a-f]{2}/[0-9a-f]{30}$")  # a path in DVC's
 _NUL = "\0"
 _SYSTEM_ERROR = re.compile(r"(?:\(os error |\[Errno )(\d+)")  # in messages of Rust libraries and of shutil.copytree
 _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # a surrogate, alone or in a pair
+# The escapes of json: a surrogate pair; half of one, as a group; any other.
+_ESCAPES = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.")
 
 
 @contextmanager
@@ -187,17 +189,22 @@ def parse_json(text: str, path: Path, line: int = 1) -> Any:
     """
     try:
         found = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse, parse_float=_finite)
-        if _ESCAPED_HALF.search(text):
-            json.dumps(found, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise InputError(f"{path}:{line + error.lineno - 1}:{error.colno}: not json: {error.msg}") from None
-    except UnicodeEncodeError as error:
-        half = ascii(error.object[error.start])
-        line += text.count("\n", 0, text.lower().find(half.strip("'")))
-        raise InputError(f"{path}:{line}: {half} is an unpaired surrogate; save the file as UTF-8") from None
     except (InputError, RecursionError, ValueError) as error:  # also nested too deeply, or a number of too many digits
         raise InputError(f"{path}:{line}: not json: {error}") from None
+    if _ESCAPED_HALF.search(text):
+        _require_pairs(text, path, line)
     return found
+
+
+def _require_pairs(text: str, path: Path, line: int) -> None:
+    """Raise InputError naming the line of the first escape in json that is half of a surrogate pair."""
+    half = next((found for found in _ESCAPES.finditer(text) if found[1]), None)
+    if half:
+        line += text.count("\n", 0, half.start())
+        said = f"'{half[1].lower()}' is an unpaired surrogate; save the file as UTF-8"
+        raise InputError(f"{path}:{line}: {said}")
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -195,6 +195,10 @@ def test_digits_that_differ_between_processors_do_not_change_what_is_written() -
         (b'{"a": 1e999}', ":1: not json: 1e999 is not a number"),
         (b'{"a": -1e999}', ":1: not json: -1e999 is not a number"),
         (b'{"a":\n "\\uDC00"}', ":2: '\\udc00' is an unpaired surrogate; save the file as UTF-8"),
+        (
+            b'{"a": "\\\\ud83d\\ud83d\\ude42",\n "b": "\\ude42"}',
+            ":2: '\\ude42' is an unpaired surrogate; save the file as UTF-8",
+        ),
         (b'{"a":\n\xc3\xa9\xe9', ":2:2: byte 0xe9 is not UTF-8; save the file as UTF-8"),
         (b'\xef\xbb\xbf["\xe9', ":1:3: byte 0xe9 is not UTF-8; save the file as UTF-8"),
         (b'{"a":\n b\0', ":2:3: a NUL; save the file as UTF-8"),
