@@ -76,8 +76,9 @@ def _read_parquet(path: Path) -> Records:
         size = ROW * metadata.num_rows
         groups = map(metadata.row_group, range(metadata.num_row_groups))
         _require_size(path, size + sum(group.total_byte_size for group in groups))
-        names = [field.name for field in metadata.schema.to_arrow_schema() if not pa.types.is_nested(field.type)]
-        if (twice := repeated(names)) is not None:
+        schema = metadata.schema.to_arrow_schema()
+        names = [field.name for field in schema if not pa.types.is_nested(field.type)]
+        if (twice := repeated(schema.names)) is not None:
             raise InputError(f"{path}: the column {twice!r} occurs twice")
         for batch in _batches(path, names):  # all are measured before the first becomes Python objects
             size += sum(map(_size, batch.columns))

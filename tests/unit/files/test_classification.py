@@ -127,6 +127,13 @@ def test_a_column_with_a_point_in_its_name_is_read_beside_a_structure_that_has_t
     assert [(example.text, example.label) for example in data.parts["train"]] == [("good", 1), ("bad", 0)]
 
 
+def test_a_column_named_like_one_of_lists_is_refused(tmp_path: Path) -> None:
+    rows = pa.table([["a", "b"], [[1], [2]], ["0", "1"]], ["text", "text", "label"])
+    pq.write_table(rows, tmp_path / "f.parquet")
+    with pytest.raises(InputError, match=r"f\.parquet: the column 'text' occurs twice$"):
+        _read(tmp_path, "f.parquet")
+
+
 def test_a_split_by_row_divides_texts_that_one_by_text_keeps_together(tmp_path: Path) -> None:
     words, ends = "film book song walk talk day night week war meal".split(), ("", " and loud", " and loud and good")
     texts = [(f"the {word} was long{end}", number % 2) for number, word in enumerate(words) for end in ends]
