@@ -108,7 +108,7 @@ def _class_numbers(labels: Collection[str], classes: Sequence[str], key: str) ->
     """
     by_name = _by_name(classes)
     numbers = {int(label) for label in labels if label.isdecimal() and len(label) <= MOST_DIGITS}
-    if any(name.isdecimal() for name in classes):
+    if any(name.isdecimal() or _WHOLE.fullmatch(name) for name in classes):
         return by_name, 0
     first = 1 if numbers and 0 not in numbers else 0
     if first and max(numbers) < len(classes) and all(label.isdecimal() or label in by_name for label in labels):
