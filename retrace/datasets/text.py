@@ -85,12 +85,19 @@ def copied(sources: Mapping[Path, Path]) -> Iterator[None]:
     for copy, source in sources.items():
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, copy)
+    with naming(sources):
+        yield
+
+
+@contextmanager
+def naming(origins: Mapping[Path, Path | str]) -> Iterator[None]:
+    """Errors raised inside name the origin of a file, as the file itself is removed after an error."""
     try:
         yield
     except InputError as error:
         message = str(error)
-        for copy, source in sources.items():
-            message = message.replace(str(copy), str(source))
+        for path, origin in origins.items():
+            message = message.replace(str(path), str(origin))
         raise InputError(message) from None
 
 

@@ -45,7 +45,7 @@ def open_split(source: HubDataset, split: str, key: str) -> Table:
 
     Raises InputError if it cannot be read.
     """
-    name = f"{source.pin} {source.config} {split}"
+    name = source.split_name(split)
     features, batches = _stream(source, split, key) if source.stream else _open_kept(source, split, key)
     rows = chain.from_iterable(batch.to_pylist() for batch in batches)
     classes = {column: tuple(feature["names"]) for column, feature in _of_type(features, "ClassLabel").items()}

@@ -40,6 +40,10 @@ class HubDataset(Section):
         """The repository and its commit."""
         return Pin.parse(self.repository, "repository")
 
+    def split_name(self, split: str) -> str:
+        """A split as messages call it."""
+        return f"{self.pin} {self.config} {split}"
+
 
 class HubText(HubDataset):
     """Running text."""
@@ -50,6 +54,11 @@ class HubText(HubDataset):
     rows: Literal["lines", "documents"] = Field(
         default="documents", description="what a row is: a line, as in WikiText, or a document"
     )
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The data set's name of each split."""
+        return {"train": self.train, "valid": self.valid, "test": self.test}
 
 
 class HubSplits(HubDataset, SplitSettings):

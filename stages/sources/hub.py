@@ -18,7 +18,7 @@ from retrace.core.paths import questions_path
 from retrace.datasets.examples import SENTIMENTS, UNLABELLED, Example, TaskData, write_task
 from retrace.datasets.source import Source, new_source
 from retrace.datasets.splits import split_questions, split_rows
-from retrace.datasets.text import Table, cell, text_cell, text_path
+from retrace.datasets.text import Table, cell, naming, text_cell, text_path
 from retrace.hub.datasets import licence, open_split
 from retrace.hub.settings import HubParams, HubQuestions, HubSentences, HubSettings, HubText
 
@@ -27,7 +27,7 @@ NUL = "\0"  # occurs in crawled text; readers of text files refuse it
 
 def main() -> None:
     params = HubParams.read()
-    with new_source("hub", params) as source:
+    with new_source("hub", params) as source, naming(_origins(source, params.hub)):
         source.write_cards(write_source(source, params.hub))
 
 
@@ -50,12 +50,19 @@ def write_source(source: Source, settings: HubSettings) -> dict[str, Any]:
     }
 
 
+def _origins(source: Source, settings: HubSettings) -> dict[Path, str]:
+    """The split that each file of running text and questions is made from."""
+    text, squad = settings.text, settings.squad
+    files = {text_path(source.text, part): text.split_name(split) for part, split in text.parts.items()}
+    return files | {questions_path(source.squad, part): squad.split_name(split) for part, split in squad.parts.items()}
+
+
 def write_running_text(folder: Path, settings: HubText) -> None:
     """Write lines as they are, or documents with a blank line after each and none within.
 
     Lines of documents are not indented, so that none reads as one of WikiText's titles, which would begin an article.
     """
-    for part, split in (("train", settings.train), ("valid", settings.valid), ("test", settings.test)):
+    for part, split in settings.parts.items():
         records = open_split(settings, split, "hub.text").records
         rows = (text_cell(where, cells, settings.text).replace(NUL, " ") for where, cells in records)
         if settings.rows == "lines":

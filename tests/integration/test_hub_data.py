@@ -122,6 +122,16 @@ def test_no_other_commit_is_read_where_the_pinned_one_cannot_be_fetched(user: Pr
     assert {each.text for part in ("train", "dev") for each in read_examples(folder, part)} == {"new", "newer"}
 
 
+def test_a_question_that_is_wrong_is_named_with_its_split(user: Project, hub: LocalHub) -> None:
+    answers = {"text": ["Ada"], "answer_start": [1]}
+    asked = {"id": "q", "title": "T", "context": "Ada ran.", "question": "Who?", "answers": answers}
+    rows = json.dumps(asked).encode()
+    commit = hub.add("dataset", "own/asked", {"train.jsonl": rows, "validation.jsonl": rows})
+    user.set_all({"data": "hub", "hub.squad": {"repository": f"own/asked@{commit}"}})
+    said = f"error: own/asked@{commit} default train: question q: the answer 'Ada' is not at character 1\n"
+    assert user.stage("sources.hub", code=2).stderr == said
+
+
 def test_the_card_says_the_licence(user: Project, hub: LocalHub) -> None:
     files = hub.files("dataset", SQUAD)
     card = files["README.md"].replace(b"license: cc-by-sa-4.0\n", b"", 1)
