@@ -25,6 +25,9 @@ from retrace.review.revision import FIGURE, Revision, data_of, have_other_data, 
 from retrace.statistics.comparisons import Difference, difference
 from retrace.statistics.intervals import Scored, resample
 
+# Of perplexity, by measure: figures with other values are not comparable.
+SETTINGS = {"masked": ("mask_rate",), "causal": ("stride",), "pseudo": ("pseudo_passages", "seed")}
+
 
 class Paired(NamedTuple):
     """The differences of a method's figures on the same examples."""
@@ -84,8 +87,7 @@ def why_not_comparable(split: str, measure: str, sides: Sequence[Revision]) -> s
         is_same = have_other_data(TOKENIZER, sides) and not have_other_data(TEXT, sides)  # but for unknown words
         differ = "the tokenizers know different parts of the text" if is_same else "the text differs"
         return "the passages differ" if is_pseudo else differ
-    key = {"masked": "mask_rate", "causal": "stride"}.get(measure)
-    if key:
+    for key in SETTINGS.get(measure, ()):
         default = PerplexitySettings.model_fields[key].default
         if len({flat(side.params).get(f"perplexity.{key}", default) for side in sides if side.params}) > 1:
             return f"perplexity.{key} differs"

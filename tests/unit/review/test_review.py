@@ -568,6 +568,16 @@ def test_perplexities_of_a_causal_model_with_another_stride_are_not_compared(rep
     assert [change.counts for change in _found(code=1)[1].changes] == [True]
 
 
+def test_without_losses_pseudo_perplexities_of_other_passages_are_not_compared(repository: Repository) -> None:
+    """As in a fresh clone: the sizes of the base's passages are not there, but its settings are."""
+    repository.commit(perplexity={"valid": {"pseudo": 6.0, "unigram": 160.0}})
+    repository.write(perplexity={"valid": {"pseudo": 9.0, "unigram": 160.0}})
+    assert _found(code=1)[0] == "worse: pseudo perplexity (valid) +3.00"
+    for key, other in (("seed", 1), ("pseudo_passages", 8)):
+        repository.set(f"perplexity.{key}", other)
+        assert [change.why for change in _found()[1].changes] == [f"not compared: perplexity.{key} differs"]
+
+
 def test_what_only_one_has_is_named_and_no_flag_is_resolved_by_it(repository: Repository) -> None:
     """A figure of a model, and a model that was flagged."""
     one_class = {"flags": {"scratch": {"one_class_only": 1}}}
