@@ -87,7 +87,9 @@ def review(old: Revision, new: Revision) -> Review:
     both = [place for place in new.figures if place in old.figures]
     differing = [place for place in both if old.figures[place] != new.figures[place]]
     changes = list(_Judge(old, new).changes(differing)) if differing else []
-    flags = sorted(_moved(old.flags_of(new.flaggable), new.flags_of(new.flaggable), 0), key=lambda moved: moved.name)
+    # No flag is known to be new where those of the base cannot be read.
+    listed: set[tuple[str, str]] = set() if old.unread else new.flaggable
+    flags = sorted(_moved(old.flags_of(listed), new.flags_of(listed), 0), key=lambda moved: moved.name)
     params = _moved(flat(old.params), flat(new.params), NOTHING) if old.params else []
     notes = [*_notes(old, new), *_pretrained(changes, old, new)]
     return Review(

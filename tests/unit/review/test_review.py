@@ -651,6 +651,14 @@ def test_figures_that_cannot_be_read_are_not_just_new_or_gone(repository: Reposi
     assert _found()[0] == "not compared: there are no metrics here that this version of Retrace reads; run dvc repro"
 
 
+def test_flags_are_not_new_where_those_of_the_base_cannot_be_read(repository: Repository) -> None:
+    repository.commit({"else": {"a": 1}})  # of another layout
+    repository.write({"sst2": METRICS["sst2"] | {"flags": {"data": {"dev_in_training": 1}}}})
+    said, found = _found()
+    assert said == "no change: all 4 figures that both have are the same"
+    assert found.flags == []
+
+
 def test_a_base_without_dvc_and_settings_is_not_compared(repository: Repository) -> None:
     Path("README.md").write_text("nothing else yet")
     first = repository.record("README.md")
