@@ -67,6 +67,12 @@ def test_a_fall_fails_and_a_base_that_does_not_run_counts_as_committed(project: 
     assert said.startswith("**worse: reviews accuracy (full) −40.0 points.**\n")
 
 
+def test_of_a_commit_that_does_not_run_it_is_said_that_it_does_not(project: Project) -> None:
+    _commit(project, 9)
+    said = project.run(".ci/review", "HEAD^1", code=2).stdout
+    assert said == "**not compared: the pipeline does not run with this commit; the log says why.**\n"
+
+
 def test_nothing_that_is_not_committed_is_thrown_away(project: Project) -> None:
     _commit(project, 0.1)
     (project.folder / "make.py").write_text("mine")
