@@ -100,17 +100,27 @@ def test_actions_are_pinned_and_only_the_job_that_comments_may_write() -> None:
     ("comment", "method"), [("", "POST repos/o/r/issues/3/comments"), ("12", "PATCH repos/o/r/issues/comments/12")]
 )
 def test_a_comment_is_updated_where_there_is_one(tmp_path: Path, comment: str, method: str) -> None:
-    """With a `gh` that writes down what it is asked and lists the comments of `$COMMENT`."""
+    said = _posted(tmp_path, "**better: `$(touch /)`**", comment)
+    assert f"api --method {method} --raw-field body=<!-- retrace-review -->\n**better: `$(touch /)`**\n" in said
+    assert "https://example.org/o/r/actions/runs/7" in said
+
+
+def test_of_a_review_that_is_too_long_for_a_comment_the_verdict_is_posted(tmp_path: Path) -> None:
+    said = _posted(tmp_path, "**better**\n\nCompared with main.\n" + "| lr | 1 |\n" * 7000)
+    assert "\n**better**\n\nCompared with main.\n\nThe rest is too long for a comment; review.md" in said
+    assert len(said) < 1000
+
+
+def _posted(tmp_path: Path, text: str, comment: str = "") -> str:
+    """What is asked of a `gh` that writes down what it is asked and lists the comments of `$COMMENT`."""
     review, asked = (tmp_path / name for name in ("review.md", "asked"))
     script = 'printf "%s\\n" "$*" >> "$ASKED"\ncase "$*" in *--paginate*) printf "%s" "$COMMENT";; esac'
     write_program(tmp_path / "gh", script)
-    review.write_text("**better: `$(touch /)`**")
+    review.write_text(text)
     names = {"GITHUB_REPOSITORY": "o/r", "GITHUB_SERVER_URL": "https://example.org", "GITHUB_RUN_ID": "7"}
     path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "ASKED": str(asked), "COMMENT": comment}
     subprocess.run([ROOT / ".github/workflows/comment.sh", "3", review], env=os.environ | names | path, check=True)
-    said = asked.read_text()
-    assert f"api --method {method} --raw-field body=<!-- retrace-review -->\n**better: `$(touch /)`**\n" in said
-    assert "https://example.org/o/r/actions/runs/7" in said
+    return asked.read_text()
 
 
 @pytest.mark.parametrize(
