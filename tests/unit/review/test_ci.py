@@ -149,5 +149,6 @@ def test_gitlabs_comment_is_updated_too(tmp_path: Path, notes: list[dict[str, An
     assert (tmp_path / "body.md").read_text() == posted
     first, last = said.read_text().splitlines()
     place = "https://example.org/api/v4/projects/7/merge_requests/3/notes"
+    assert first.endswith(f"{place}?per_page=100&sort=asc"), "the oldest notes: it was posted with the first pipeline"
     assert last == f"--silent --fail --config - {asked.format(place)}"
     assert ("planted" in first, given.read_text()) == (False, 'header = "PRIVATE-TOKEN: planted"\n' * 2)
