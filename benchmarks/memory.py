@@ -97,14 +97,13 @@ def compare_shared(family: str) -> dict[str, float]:
     command = [sys.executable, *TORCHRUN, "2", __file__, "--shared", family]
     environment = {**os.environ, "ACCELERATE_USE_CPU": "1", "ACCELERATE_USE_FSDP": "true", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    return beside(needed(family, "full").memory(2, sharded=True), max(map(float, done.stdout.split())))
+    return beside(needed(family, "full", sharded=True).memory(2), max(map(float, done.stdout.split())))
 
 
-def needed(family: str, method: str) -> Needs:
+def needed(family: str, method: str, sharded: bool = False) -> Needs:
     """The plan."""
-    return update_needs(
-        "classifier", make_config(family, MODEL, VOCABULARY), LOAD, OPTIMISER, read_method({}, method).tune
-    )
+    config, load = make_config(family, MODEL, VOCABULARY), replace(LOAD, sharded=sharded)
+    return update_needs("classifier", config, load, OPTIMISER, read_method({}, method).tune)
 
 
 def beside(planned: float, held: float) -> dict[str, float]:

@@ -189,9 +189,10 @@ def plan(
     recipe = settings.pretrain.model_copy(update={"batch_size": batch or settings.pretrain.batch_size})
     config = _named(None).config
     check_length("params.yaml: pretrain.block_size", recipe.block_size, config)
-    blocks = {each: math.ceil(recipe.batch_size / each) for each in devices}  # per step, on the device with the most
-    needed = {count: pretraining_needs(config, recipe, count, bf16, "sdpa") for count in {*blocks.values()}}
-    first = needed[blocks[devices[0]]]
+    # The blocks of a step on the device with the most, and whether it shares the weights.
+    parts = {each: (math.ceil(recipe.batch_size / each), sharded and each > 1) for each in devices}
+    needed = {part: pretraining_needs(config, recipe, part[0], bf16, "sdpa", part[1]) for part in {*parts.values()}}
+    first = needed[parts[devices[0]]]
     steps = math.ceil(tokens / recipe.batch_size / recipe.block_size)
     model = f"{config.model_type}: {first.parameters:,} parameters, {first.flops / 1e9:.3f} GFLOP a token"
     print(f"{model}; blocks of {recipe.block_size} tokens, {recipe.batch_size} a step, {steps:,} steps")
@@ -202,9 +203,10 @@ def plan(
     for each in devices:
         busy = min(each, recipe.batch_size)  # a device without a block does not help
         idle = f" ({each - busy} idle)" if busy < each else ""
-        need, share = needed[blocks[each]], blocks[each] / recipe.batch_size  # the slowest device decides
+        need, (blocks, _) = needed[parts[each]], parts[each]
+        share = blocks / recipe.batch_size  # the slowest device decides
         seconds = tokens * share * need.flops / (teraflops * 1e12 * utilization)
-        lines.append((f"{each}{idle}", blocks[each], size(need.memory(each, sharded)), duration(seconds)))
+        lines.append((f"{each}{idle}", blocks, size(need.memory(each)), duration(seconds)))
     print_table(("devices", "blocks each", "memory each", "time"), lines)
 
 

@@ -56,6 +56,7 @@ class LiveMemory(TorchDispatchMode):
         self.most_besides = 0  # the peak of everything but the gradients of watched weights
         self._gradients = 0  # bytes of these
         self._has_gradient: set[nn.Parameter] = set()
+        self._uncopied: set[nn.Parameter] = set()
         self._alive: set[int] = set()
 
     def begin(self) -> None:
@@ -68,6 +69,10 @@ class LiveMemory(TorchDispatchMode):
             if weight.requires_grad:
                 weight.register_post_accumulate_grad_hook(self._note_gradient)
 
+    def leave_out_copies(self, weights: Iterable[nn.Parameter]) -> None:
+        """Do not count copies of these weights in another precision."""
+        self._uncopied.update(weights)
+
     def _note_gradient(self, weight: Any) -> None:
         if weight not in self._has_gradient:  # else it was added to an earlier micro-batch's
             self._has_gradient.add(weight)
@@ -78,13 +83,15 @@ class LiveMemory(TorchDispatchMode):
     ) -> Any:
         """Run the operation and count its results."""
         result = func(*args, **(kwargs or {}))
+        is_left_out = func is torch.ops.aten._to_copy.default and args[0] in self._uncopied
         for value in tree_leaves(result):
             if isinstance(value, Tensor):
-                self._count(value.untyped_storage())
+                storage = value.untyped_storage()
+                self._count(storage, 0 if is_left_out else storage.nbytes())
         return result
 
-    def _count(self, storage: torch.UntypedStorage) -> None:
-        key, size = storage._cdata, storage.nbytes()
+    def _count(self, storage: torch.UntypedStorage, size: int) -> None:
+        key = storage._cdata
         if key not in self._alive:
             self._alive.add(key)
             self.now += size
@@ -134,6 +141,7 @@ def _as_on_cuda() -> Iterator[None]:
 
 
 FLOAT = 4  # bytes; trained weights, gradients and moments are float32 whatever the precision of products
+BF16 = 2  # bytes
 
 
 @dataclass(frozen=True)
@@ -149,6 +157,7 @@ class Needs:
     besides: int  # bytes of everything but gradients, at their own peak
     layer: int  # parameters of the largest layer
     outside: int  # parameters outside of all layers
+    gathered: int = 0  # bytes of a weight of a layer where sharding gathers it; 0: each process has the whole model
 
     @property
     def gradients(self) -> int:
@@ -170,18 +179,18 @@ class Needs:
         """Bytes of a checkpoint of pretraining: the trained weights and their moments."""
         return self.gradients + self.moments
 
-    def memory(self, processes: int, sharded: bool = False) -> int:
-        """Bytes that each process needs; several keep a copy of the gradients each or, if `sharded`, a share of all.
+    def memory(self, processes: int) -> int:
+        """Bytes that each process needs; several keep a copy of the gradients each or, if sharded, a share of all.
 
         With sharding, two layers are gathered at once; parameters outside of layers stay gathered from the forward
         pass to the end of the backward pass (see `sharding.to_device`). The peak is where activations are largest,
         before there are gradients; or later, when all gradients are there, two parts of them not yet sharded: those of
         a layer and those outside of layers.
         """
-        if not sharded or processes == 1:
+        if not self.gathered or processes == 1:
             return self.peak + (self.gradients if processes > 1 else 0)
         kept = self.weights + self.moments
-        gathered = FLOAT * (2 * self.layer + self.outside)
+        gathered = self.gathered * 2 * self.layer + FLOAT * self.outside
         before = math.ceil(kept / processes) + gathered + self.activations
         later = math.ceil((kept + self.gradients) / processes) + gathered + FLOAT * (self.layer + self.outside)
         return max(before, later + self.transient)
@@ -200,12 +209,19 @@ class Load:
     recomputes: bool = field(default_factory=lambda: is_true("RETRACE_ACTIVATION_CHECKPOINTING"))
     copies: int = 1  # of each example in a forward pass
     question_match: bool = False  # the match embeddings are trained, below the whole body
+    sharded: bool = False  # several processes share the weights (FSDP)
 
     def __str__(self) -> str:
         """Attention, copies of examples, micro-batches and recomputed layers, in words."""
         copied = f", {self.copies} copies of each example (R-Drop)" if self.copies > 1 else ""
         parts = f", at most {self.micro_batch} at once" if self.micro_batch else ""
         return f"{self.attention} attention{copied}{parts}{', activation checkpointing' if self.recomputes else ''}"
+
+    @property
+    def gathered(self) -> int:
+        """Bytes of a weight of a layer where it is gathered, on GPUs in the precision of products; 0: not sharded."""
+        on_gpu = self.attention == "sdpa"
+        return (BF16 if self.bf16 and on_gpu else FLOAT) if self.sharded else 0
 
     @property
     def part(self) -> "Load":
@@ -235,6 +251,9 @@ def update_needs(
         _make_moments(model, optimizers)
         live.begin()
         live.watch(model.parameters())
+        layers = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
+        if load.gathered == BF16:
+            live.leave_out_copies(weight for layer in layers for weight in layer.parameters())
         passes = 1 if load.part.batch == load.batch else 2  # the second begins with gradients
         with _as_on_cuda() if load.attention == "sdpa" else nullcontext():
             with ProductOperations() as operations:
@@ -242,7 +261,7 @@ def update_needs(
                     _loss(model, head, load.part).backward()
             nn.utils.clip_grad_norm_(model.parameters(), optimizer.max_grad_norm)
             _step(optimizers)
-    layers = [_size(module) for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
+    sizes = [_size(layer) for layer in layers]
     return Needs(
         parameters=_size(model),
         trained=sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
@@ -251,8 +270,9 @@ def update_needs(
         moments=live.now - held,
         peak=live.peak,
         besides=live.most_besides,
-        layer=max(layers, default=0),
-        outside=_size(model) - sum(layers),
+        layer=max(sizes, default=0),
+        outside=_size(model) - sum(sizes),
+        gathered=load.gathered,
     )
 
 
@@ -266,7 +286,7 @@ def _prepared(
     model = make_model(head, config, 0, load.attention)
     if tune is not None:
         tune(model, head)
-        if load.bf16:
+        if load.bf16 and not load.sharded:  # as finetuning.run does
             round_frozen(model)
     if load.question_match:  # so the gradient passes through the body, frozen or not
         model.enable_input_require_grads()

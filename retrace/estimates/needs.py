@@ -113,7 +113,7 @@ def require_room(params: Mapping[str, Any]) -> Iterator[str]:
 def planned_memory(params: Mapping[str, Any], name: str) -> int | None:
     """Bytes that the tensors of the run `name` take on each of its devices; None if there is no such run."""
     processes = int(os.environ.get("WORLD_SIZE", "1"))
-    return next((run.needs.memory(processes, is_sharded()) for run in _runs(params, processes, name)), None)
+    return next((run.needs.memory(processes) for run in _runs(params, processes, name)), None)
 
 
 def _configs(params: Mapping[str, Any]) -> dict[str | None, PreTrainedConfig | None]:
@@ -160,13 +160,14 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     bf16 = uses_bf16(build(Precision, params, "precision"), device)
     attention = attention_of(device)
+    sharded = processes > 1 and is_sharded()
     configs, grid = _configs(params), Grid.read(params)
     unfetched = {name: _unfetched(params, name) for name in configs}  # once each: a folder's digest reads all of it
     own = configs.get(None)
     if own is not None and only in (None, PRETRAINING):
         recipe = build(PretrainSettings, params, "pretrain")
         check_length("params.yaml: pretrain.block_size", recipe.block_size, own)
-        needs = pretraining_needs(own, recipe, math.ceil(recipe.batch_size / processes), bf16, attention)
+        needs = pretraining_needs(own, recipe, math.ceil(recipe.batch_size / processes), bf16, attention, sharded)
         yield Planned(PRETRAINING, unfetched[None], needs, _bytes(PRETRAINED), recipe.epochs > 0)
     for task in grid.all_tasks:
         for label in grid.methods_of(task):
@@ -177,7 +178,7 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
                 settings = adjusted(settings_of(params, task), method.settings)
                 for key in INPUT_LENGTHS:
                     check_length(f"params.yaml: {task}.{key}", getattr(settings, key, None), config)
-                needs = _tuning_needs(settings, method, config, processes, bf16, attention)
+                needs = _tuning_needs(settings, method, config, processes, bf16, attention, sharded)
                 name = method.settings.checkpoint
                 fetched = None if name is None else unfetched[name]
                 for cell in cells:
@@ -190,26 +191,27 @@ def _bytes(folder: Path) -> int:
 
 
 def pretraining_needs(
-    config: PreTrainedConfig, recipe: PretrainSettings, blocks: int, bf16: bool, attention: str
+    config: PreTrainedConfig, recipe: PretrainSettings, blocks: int, bf16: bool, attention: str, sharded: bool = False
 ) -> Needs:
     """The needs of pretraining on a device that gets `blocks` blocks a step."""
-    head, load = head_and_load(recipe, config, blocks, recipe.block_size, bf16, attention)
+    head, load = head_and_load(recipe, config, blocks, recipe.block_size, bf16, attention, sharded)
     return update_needs(head, recipe_config(config, recipe), load, recipe.optimizer)
 
 
 def _tuning_needs(
-    settings: FineTuneSettings, method: Method, config: PreTrainedConfig, processes: int, bf16: bool, attention: str
-) -> Needs:
+    settings: FineTuneSettings, method: Method, config: PreTrainedConfig, processes: int, bf16: bool, attention: str,
+    sharded: bool,
+) -> Needs:  # fmt: skip
     """What a task takes on each of the processes."""
     batch = math.ceil(settings.batch_size / processes)
     length = getattr(settings, "train_length", None) or settings.max_length
-    head, load = head_and_load(settings, config, batch, length, bf16, attention)
+    head, load = head_and_load(settings, config, batch, length, bf16, attention, sharded)
     return update_needs(head, config, load, settings.optimizer, partial(method.tune, dropout=settings.dropout))
 
 
 def head_and_load(
     recipe: PretrainSettings | FineTuneSettings, config: PreTrainedConfig, batch: int, length: int, bf16: bool,
-    attention: str,
+    attention: str, sharded: bool = False,
 ) -> tuple[Head, Load]:  # fmt: skip
     """The head that a recipe trains, and a load of so many examples of this length.
 
@@ -220,11 +222,13 @@ def head_and_load(
     if isinstance(recipe, PretrainSettings):
         head = "pairs" if recipe.next_sentence else "language_model"
         scored = masked_of(length, recipe.mask_rate) if objective_of(config) == "masked" else length
-        return head, Load(batch, length, batch * scored, bf16, attention)
+        return head, Load(batch, length, batch * scored, bf16, attention, sharded=sharded)
     if isinstance(recipe, AnswerSettings):
         head, match = ANSWERING[recipe.answers].head, recipe.question_match
         scored = min(recipe.max_answer_length + END, length) if head == "language_model" else 0
-    return head, Load(batch, length, batch * scored, bf16, attention, copies=recipe.copies, question_match=match)
+    return head, Load(
+        batch, length, batch * scored, bf16, attention, copies=recipe.copies, question_match=match, sharded=sharded
+    )
 
 
 def _disk(runs: Iterable[Planned]) -> int:

@@ -76,13 +76,15 @@ def test_memory_grows_with_blocks_moments_and_processes() -> None:
 
 def test_processes_that_share_a_model_hold_parts_of_it_and_whole_layers_for_a_moment() -> None:
     needs = Needs(
-        parameters=100, trained=75, weights=400, flops=6.0, moments=800, peak=1600, besides=1350, layer=20, outside=30
-    )
+        parameters=100, trained=75, weights=400, flops=6.0, moments=800, peak=1600, besides=1350, layer=20, outside=30,
+        gathered=4,
+    )  # fmt: skip
     assert (needs.transient, needs.activations) == (1600 - 400 - 300 - 800, 1350 - 400 - 800)
-    assert needs.memory(4, sharded=True) == (400 + 300 + 800) / 4 + 3 * 4 * 20 + 2 * 4 * 30 + 100, "all gradients"
+    assert needs.memory(4) == (400 + 300 + 800) / 4 + 3 * 4 * 20 + 2 * 4 * 30 + 100, "all gradients"
     before = replace(needs, besides=1590)
-    assert before.memory(4, sharded=True) == (400 + 800) / 4 + 2 * 4 * 20 + 4 * 30 + 390, "no gradient yet"
-    assert needs.memory(1, sharded=True) == 1600
+    assert before.memory(4) == (400 + 800) / 4 + 2 * 4 * 20 + 4 * 30 + 390, "no gradient yet"
+    assert before.memory(4) - replace(before, gathered=2).memory(4) == 2 * 2 * 20, "bf16 takes half"
+    assert needs.memory(1) == 1600
     assert needs.checkpoint == 300 + 800, "the trained weights, as large as their gradients, and their moments"
     found = _pretraining(make_config("bert", MODEL, VOCABULARY))
     inner = 4 * (32 * 32 + 32) + 2 * 32 * 64 + 64 + 32 + 4 * 32
@@ -167,6 +169,19 @@ def test_a_dropout_mask_is_planned_as_on_cuda() -> None:
     )
     masks = 2 * layers + 1  # after attention and feed-forward of each layer, and after the embeddings
     assert dropping - plain == pytest.approx(masks * 8 * 64 * MODEL.hidden_size, rel=0.15)
+
+
+def test_autocast_copies_no_layer_that_gpus_gather_in_bf16() -> None:
+    """As `sharding.to_device` has it; there frozen weights are not rounded either."""
+    layers, load = 16, Load(8, 64, 0, True, "sdpa")
+    config = make_config("bert", MODEL.model_copy(update={"layers": layers}), VOCABULARY)
+    sharded = replace(load, sharded=True)
+    full, in_bf16 = (update_needs("classifier", config, each, ADAMW) for each in (load, sharded))
+    matrices = layers * (4 * 32 * 32 + 2 * 32 * 64)
+    assert full.besides - in_bf16.besides == pytest.approx(2 * matrices, rel=0.15)
+    assert [each.gathered for each in (load, sharded, replace(sharded, attention="lean"))] == [0, 2, 4]
+    lora = update_needs("classifier", config, sharded, ADAMW, read_method({}, "lora").tune)
+    assert lora.weights == 4 * lora.parameters
 
 
 def test_muon_is_planned_with_the_groups_of_matrices_of_cuda() -> None:
