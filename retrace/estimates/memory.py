@@ -38,7 +38,7 @@ from retrace.models import dropout
 from retrace.models.heads import Head, make_model, objective_of
 from retrace.models.language_model import LanguageModel, PairModel
 from retrace.tasks.question_answering.extractive import SpanModel
-from retrace.training.optimizer import TOGETHER, make_optimizers
+from retrace.training.optimizer import TOGETHER, Muon, make_optimizers
 from retrace.training.settings import OptimizerSettings
 from retrace.training.throughput import ProductOperations
 
@@ -153,11 +153,18 @@ class Needs:
     weights: int  # bytes of all parameters
     flops: float  # of matrix products, per token, forward and backward
     moments: int  # bytes of the optimizer's moments
-    peak: int  # bytes
-    besides: int  # bytes of everything but gradients, at their own peak
+    passes: int  # bytes at the peak of the forward and backward passes
+    besides: int  # bytes of everything but gradients, at their own peak in these passes
     layer: int  # parameters of the largest layer
     outside: int  # parameters outside of all layers
     gathered: int = 0  # bytes of a weight of a layer where sharding gathers it; 0: each process has the whole model
+    step: int = 0  # bytes at the peak of the optimizer's step
+    updates: int = 0  # bytes of Muon's updates among these, as many as of its gradients
+
+    @property
+    def peak(self) -> int:
+        """Bytes at the peak of the whole update."""
+        return max(self.passes, self.step)
 
     @property
     def gradients(self) -> int:
@@ -171,8 +178,11 @@ class Needs:
 
     @property
     def activations(self) -> int:
-        """The peak of activations alone, which may come before there are gradients, and so be more than `transient`."""
-        return self.besides - self.weights - self.moments
+        """The peak of activations, or of the optimizer's temporary tensors, alone.
+
+        It may come before there are gradients, and so be more than `transient`.
+        """
+        return max(self.besides, self.step - self.gradients) - self.weights - self.moments
 
     @property
     def checkpoint(self) -> int:
@@ -185,15 +195,18 @@ class Needs:
         With sharding, two layers are gathered at once; parameters outside of layers stay gathered from the forward
         pass to the end of the backward pass (see `sharding.to_device`). The peak is where activations are largest,
         before there are gradients; or later, when all gradients are there, two parts of them not yet sharded: those of
-        a layer and those outside of layers.
+        a layer and those outside of layers; or in the optimizer's step, where Muon gathers a few matrices at a time.
         """
         if not self.gathered or processes == 1:
             return self.peak + (self.gradients if processes > 1 else 0)
         kept = self.weights + self.moments
+        updated = kept + self.gradients
         gathered = self.gathered * 2 * self.layer + FLOAT * self.outside
-        before = math.ceil(kept / processes) + gathered + self.activations
-        later = math.ceil((kept + self.gradients) / processes) + gathered + FLOAT * (self.layer + self.outside)
-        return max(before, later + self.transient)
+        before = math.ceil(kept / processes) + gathered + self.besides - kept
+        unsharded = FLOAT * (self.layer + self.outside)
+        later = math.ceil(updated / processes) + gathered + unsharded + self.passes - updated
+        multiplied = self.step - kept - (2 * self.updates or self.gradients)  # AdamW's gradients are gone by then
+        return max(before, later, math.ceil((updated + self.updates) / processes) + multiplied)
 
 
 @dataclass(frozen=True)
@@ -260,6 +273,8 @@ def update_needs(
                 for _ in range(passes):
                     _loss(model, head, load.part).backward()
             nn.utils.clip_grad_norm_(model.parameters(), optimizer.max_grad_norm)
+            in_passes = live.peak, live.most_besides
+            live.begin()
             _step(optimizers)
     sizes = [_size(layer) for layer in layers]
     return Needs(
@@ -268,11 +283,13 @@ def update_needs(
         weights=sum(weight.nbytes for weight in model.parameters()),
         flops=operations.total / (passes * load.part.batch * load.length),
         moments=live.now - held,
-        peak=live.peak,
-        besides=live.most_besides,
+        passes=in_passes[0],
+        besides=in_passes[1],
         layer=max(sizes, default=0),
         outside=_size(model) - sum(sizes),
         gathered=load.gathered,
+        step=live.peak,
+        updates=_of_muon(optimizers),
     )
 
 
@@ -297,6 +314,12 @@ def _prepared(
 
 def _size(module: nn.Module) -> int:
     return sum(weight.numel() for weight in module.parameters())
+
+
+def _of_muon(optimizers: Sequence[torch.optim.Optimizer]) -> int:
+    """Bytes of the matrices that Muon trains."""
+    groups = [group for each in optimizers if isinstance(each, Muon) for group in each.param_groups]
+    return sum(weight.nbytes for group in groups for weight in group["params"])
 
 
 def _make_moments(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> None:

@@ -70,14 +70,16 @@ def test_memory_grows_with_blocks_moments_and_processes() -> None:
     steps = 4 * len(others)  # AdamW counts its updates for each of the other weights
     assert muon.moments == 4 * (2 * muon.parameters - hidden) + steps
     assert both.moments > muon.moments
+    assert (muon.updates, both.updates) == (4 * hidden, 0)
+    assert muon.step > muon.weights + muon.moments + 2 * muon.updates, "matrices that are multiplied"
     assert more.transient > 1.9 * muon.transient
     assert muon.memory(2) - muon.memory(1) == 4 * muon.parameters
 
 
 def test_processes_that_share_a_model_hold_parts_of_it_and_whole_layers_for_a_moment() -> None:
     needs = Needs(
-        parameters=100, trained=75, weights=400, flops=6.0, moments=800, peak=1600, besides=1350, layer=20, outside=30,
-        gathered=4,
+        parameters=100, trained=75, weights=400, flops=6.0, moments=800, passes=1600, besides=1350, layer=20,
+        outside=30, gathered=4,
     )  # fmt: skip
     assert (needs.transient, needs.activations) == (1600 - 400 - 300 - 800, 1350 - 400 - 800)
     assert needs.memory(4) == (400 + 300 + 800) / 4 + 3 * 4 * 20 + 2 * 4 * 30 + 100, "all gradients"
@@ -85,6 +87,8 @@ def test_processes_that_share_a_model_hold_parts_of_it_and_whole_layers_for_a_mo
     assert before.memory(4) == (400 + 800) / 4 + 2 * 4 * 20 + 4 * 30 + 390, "no gradient yet"
     assert before.memory(4) - replace(before, gathered=2).memory(4) == 2 * 2 * 20, "bf16 takes half"
     assert needs.memory(1) == 1600
+    stepping = replace(needs, step=400 + 800 + 2 * 200 + 1400, updates=200)
+    assert (stepping.peak, stepping.memory(4)) == (3000, (400 + 300 + 800 + 200) / 4 + 1400), "Muon shares its updates"
     assert needs.checkpoint == 300 + 800, "the trained weights, as large as their gradients, and their moments"
     found = _pretraining(make_config("bert", MODEL, VOCABULARY))
     inner = 4 * (32 * 32 + 32) + 2 * 32 * 64 + 64 + 32 + 4 * 32
@@ -229,7 +233,7 @@ def test_what_the_backward_pass_keeps_counts() -> None:
 
 def test_a_methods_formula_has_the_numbers_of_its_model() -> None:
     needs = Needs(
-        parameters=110, trained=10, weights=440, flops=1.0, moments=80, peak=900, besides=900, layer=9, outside=9
+        parameters=110, trained=10, weights=440, flops=1.0, moments=80, passes=900, besides=900, layer=9, outside=9
     )
     one = RobertaConfig(num_hidden_layers=1, hidden_size=8, intermediate_size=1, num_attention_heads=1)
     found = {name: memory.formula_memory(read_method({"methods": {"adapter": {"reduction": 4}}}, name), one, needs)

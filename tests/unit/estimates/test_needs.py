@@ -56,9 +56,9 @@ def test_nothing_is_estimated_for_settings_that_the_stages_refuse(machine) -> No
 
 def test_a_frozen_body_is_in_float32_while_a_cpu_loads_it(machine, monkeypatch: pytest.MonkeyPatch) -> None:
     need = needs.Needs(
-        parameters=1000, trained=1, weights=2000, flops=1.0, moments=8, peak=3000, besides=3000, layer=9, outside=9
+        parameters=1000, trained=1, weights=2000, flops=1.0, moments=8, passes=3000, besides=3000, layer=9, outside=9
     )
-    frozen, trained = (needs.Planned("sst2 full 1", None, replace(need, peak=peak)) for peak in (3000, 5000))
+    frozen, trained = (needs.Planned("sst2 full 1", None, replace(need, passes=peak)) for peak in (3000, 5000))
     assert (frozen.peak, trained.peak) == (4 * 1000, 5000)
     monkeypatch.setattr(needs, "_runs", lambda params: [frozen])
     machine.memory = 3500
