@@ -172,16 +172,8 @@ class Needs:
         return FLOAT * self.trained
 
     @property
-    def transient(self) -> int:
-        """The rest of the peak: activations, copies in bf16, temporary tensors."""
-        return self.peak - self.weights - self.gradients - self.moments
-
-    @property
     def activations(self) -> int:
-        """The peak of activations, or of the optimizer's temporary tensors, alone.
-
-        It may come before there are gradients, and so be more than `transient`.
-        """
+        """The peak of activations, or of the optimizer's temporary tensors, alone; it may come before the gradients."""
         return max(self.besides, self.step - self.gradients) - self.weights - self.moments
 
     @property
