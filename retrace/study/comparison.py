@@ -31,7 +31,7 @@ from retrace.core.errors import InputError
 from retrace.core.paths import PRETRAINED, on_test
 from retrace.core.records import RunRecord
 from retrace.estimates.architectures import HEADS, closed_form, count_parameters, find_architecture, sums
-from retrace.estimates.memory import UNIT, example_memory
+from retrace.estimates.formulas import UNIT, example_memory
 from retrace.evaluation.records import DETAILS, Details, Figures
 from retrace.finetuning.method import Method, method_names, read_method
 from retrace.perplexity.measures import PERPLEXITY_DETAILS, UNITS, PerplexityReport

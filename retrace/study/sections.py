@@ -16,7 +16,6 @@ from transformers import PreTrainedConfig
 
 from retrace.core.errors import InputError
 from retrace.core.settings import build, require, require_one_of
-from retrace.estimates import memory
 from retrace.estimates.architectures import (
     HEADS,
     Parameter,
@@ -26,6 +25,7 @@ from retrace.estimates.architectures import (
     rows,
     sums,
 )
+from retrace.estimates.formulas import EXAMPLE, formula_memory
 from retrace.estimates.memory import Load, update_needs
 from retrace.models.heads import longest_input
 from retrace.report.blocks import NOTHING, Code, Fold, Section, Table, figure_text
@@ -213,7 +213,7 @@ def memory_section(entry: MemoryEntry, params: Mapping[str, Any]) -> Section:
     model = find_architecture(entry.model).config
     estimates = [estimate(entry.model, model, entry.batch, length, entry.methods, params) for length in entry.lengths]
     if entry.example:
-        example = ("the study's example", memory.EXAMPLE, entry.batch, EXAMPLE_LENGTH, ("full", "adapter"))
+        example = ("the study's example", EXAMPLE, entry.batch, EXAMPLE_LENGTH, ("full", "adapter"))
         estimates.append(estimate(*example, params={}))
     return Section("Memory of tuning", [ASSUMED, estimates_table(pd.concat(estimates))])
 
@@ -230,7 +230,7 @@ def estimate(
     for label in methods:
         method = known_method(params, label)
         needs = update_needs(HEADS["classification"], config, load, OptimizerSettings(kind="adamw"), method.tune)
-        formula = memory.formula_memory(method, config, needs)
+        formula = formula_memory(method, config, needs)
         rows.append({
             "model": name, "batch × length": f"{batch} × {length}", "method": label,
             "parameters": needs.parameters, "trained": needs.trained, "weights": needs.weights,

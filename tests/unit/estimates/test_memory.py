@@ -8,11 +8,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
-from transformers import PreTrainedConfig, RobertaConfig
+from transformers import PreTrainedConfig
 
 from retrace.compute.sharding import data_parallel
 from retrace.core.errors import InputError
-from retrace.estimates import memory
 from retrace.estimates.memory import LiveMemory, Load, Needs, update_needs
 from retrace.estimates.needs import pretraining_needs
 from retrace.finetuning.method import read_method, round_frozen
@@ -234,17 +233,3 @@ def test_what_the_backward_pass_keeps_counts() -> None:
         result.backward()
         del result
     assert live.now == 4 * 1000, "the gradient"
-
-
-def test_a_methods_formula_has_the_numbers_of_its_model() -> None:
-    needs = Needs(
-        parameters=110, trained=10, weights=440, flops=1.0, moments=80, passes=900, besides=900, layer=9, outside=9
-    )
-    one = RobertaConfig(num_hidden_layers=1, hidden_size=8, intermediate_size=1, num_attention_heads=1)
-    found = {name: memory.formula_memory(read_method({"methods": {"adapter": {"reduction": 4}}}, name), one, needs)
-             for name in ("full", "adapter", "lora")}  # fmt: skip
-    assert found == {
-        "full": memory.Memory(16 * 110, 34 * 8 + 8, 9),
-        "adapter": memory.Memory(4 * 100 + 16 * 10, 2 * (4 * 8 + 8 * 2), 0),
-        "lora": None,
-    }
