@@ -1,10 +1,11 @@
 """The memory of tuning by the formulas of a published study of parameter-efficient tuning, as it states them.
 
 Symbols: N parameters, v tokens in the vocabulary, d layers of size h and inner size h′, a heads, b examples of l
-tokens; N_ad parameters in adapters of width h_ad. Everything is float32, with AdamW's two moments. Estimates do not use these
-formulas: they assume that attention keeps its weights, which a fused kernel does not; and they leave out embeddings,
-head, the norms' statistics, temporary tensors, and what the backward pass needs in the frozen layers above the lowest
-adapter: queries, keys and values, attention's weights and dropout masks, inputs of the norms and of the activation.
+tokens; N_ad parameters in adapters of width h_ad. Everything is float32, with AdamW's two moments. Estimates do not
+use these formulas: they assume that attention keeps its weights, which a fused kernel does not; and they leave out
+embeddings, head, the norms' statistics, temporary tensors, and what the backward pass needs in the frozen layers
+above the lowest adapter: queries, keys and values, attention's weights and dropout masks, inputs of the norms and of
+the activation.
 """
 
 from dataclasses import dataclass
