@@ -188,9 +188,7 @@ def _write_config(folder: Path, pretrained: Path, use: str, max_length: int | No
     path, special = folder / CONFIGS[0], load_tokenizer(folder).special
     named = {name: token for role, (name, *_) in NAMES.items() if (token := getattr(special, role))}
     config: dict[str, Any] = named | (read_object(path) if path.is_file() else {})
-    # Names of code that came with a checkpoint, as in read_config; and what transformers replaces the file's format by.
-    for key in ("auto_map", "add_bos_token", "add_eos_token"):
-        config.pop(key, None)
+    config.pop("auto_map", None)  # names code that came with a checkpoint, as in read_config
     config |= {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": special.pad}
     config |= {"padding_side": "left"} if use == "causal" else {"padding_side": "right", "truncation_side": "right"}
     if use in ("classifier", "spans"):  # a special token that is spelt out in a text is ordinary text
