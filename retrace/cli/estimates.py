@@ -179,9 +179,6 @@ def plan(
     from retrace.models.heads import check_length
     from retrace.training.throughput import PEAKS
 
-    for option, value in (("--tokens", tokens), ("--teraflops", teraflops), ("--utilization", utilization)):
-        if value is not None and math.isnan(value):  # it is neither below a minimum nor above a maximum
-            raise InputError(f"{option}: nan is not allowed; expected a number")
     devices = devices or [1, 8, 64]
     settings = PretrainParams.read()
     bf16 = settings.precision != "fp32"  # auto is bf16 on GPUs
