@@ -73,6 +73,15 @@ def test_of_a_commit_that_does_not_run_it_is_said_that_it_does_not(project: Proj
     assert said == "**not compared: the pipeline does not run with this commit; the log says why.**\n"
 
 
+def test_of_a_review_that_fails_it_is_said_that_it_does(project: Project) -> None:
+    """As with a wrong setting that no stage reads."""
+    project.set("review.tolerance.points", -1)
+    _commit(project, 0.9)
+    done = project.run(".ci/review", "HEAD^1", code=2)
+    assert done.stdout == "**not compared: the review failed; the log says why.**\n"
+    assert "review.tolerance" in done.stderr
+
+
 def test_nothing_that_is_not_committed_is_thrown_away(project: Project) -> None:
     _commit(project, 0.1)
     (project.folder / "make.py").write_text("mine")
