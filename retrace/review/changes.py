@@ -13,7 +13,7 @@ from retrace.evaluation.settings import EvaluateParams
 from retrace.report.blocks import NOTHING
 from retrace.report.names import points, shown_ends, shown_signed, with_unit
 from retrace.report.runs import flat
-from retrace.review.revision import FIGURE, Place, Revision, data_of, have_other_data, kind_of
+from retrace.review.revision import FIGURE, Place, Revision, data_of, flags_file, have_other_data, kind_of
 from retrace.review.settings import ReviewParams
 from retrace.statistics.comparisons import Difference
 from retrace.statistics.scales import CURVES, MEASURES, Figure, Interval, Legend, loss_on
@@ -88,7 +88,8 @@ def review(old: Revision, new: Revision) -> Review:
     differing = [place for place in both if old.figures[place] != new.figures[place]]
     changes = list(_Judge(old, new).changes(differing)) if differing else []
     # No flag is known to be new where those of the base cannot be read.
-    listed: set[tuple[str, str]] = set() if old.unread else new.flaggable
+    unread = old.unread
+    listed = {(of, who) for of, who in new.flaggable if flags_file(who) not in unread}
     flags = sorted(_moved(old.flags_of(listed), new.flags_of(listed), 0), key=lambda moved: moved.name)
     params = _moved(flat(old.params), flat(new.params), NOTHING) if old.params else []
     notes = [*_notes(old, new), *_pretrained(changes, old, new)]

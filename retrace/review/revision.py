@@ -54,6 +54,11 @@ def kind_of(task: str, sides: Sequence["Revision"]) -> Kind:
     return "question_answering" if task_and_part(task)[0] in questions else "classification"
 
 
+def flags_file(who: str) -> str:
+    """The file with the flags of a model, or of the data."""
+    return (PERPLEXITY if who == LANGUAGE_MODEL else METRICS).as_posix()
+
+
 def data_of(task: str, sides: Sequence["Revision"]) -> Path:
     """The folder of a task's data."""
     folders: dict[Kind, Path] = {"classification": TASKS, "question_answering": QUESTIONS}

@@ -653,10 +653,18 @@ def test_figures_that_cannot_be_read_are_not_just_new_or_gone(repository: Reposi
 
 def test_flags_are_not_new_where_those_of_the_base_cannot_be_read(repository: Repository) -> None:
     repository.commit({"else": {"a": 1}})  # of another layout
-    repository.write({"sst2": METRICS["sst2"] | {"flags": {"data": {"dev_in_training": 1}}}})
+    flagged = {"sst2": METRICS["sst2"] | {"flags": {"data": {"dev_in_training": 1}}}}
+    repository.write(flagged)
     said, found = _found()
     assert said == "no change: all 4 figures that both have are the same"
     assert found.flags == []
+    repository.write()
+    Path("reports/perplexity.json").write_text("<<<<<<< HEAD\n")  # which has the flags of the language model alone
+    repository.record()
+    repository.write(flagged)
+    said, found = _found()
+    assert said.startswith("no change: all 7 figures that both have are the same; but the data has new flags: ")
+    assert [flag.name for flag in found.flags] == ["sst2 data dev_in_training"]
 
 
 def test_a_base_without_dvc_and_settings_is_not_compared(repository: Repository) -> None:
