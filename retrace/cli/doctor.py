@@ -113,8 +113,9 @@ def _repository() -> Finding | None:
     try:
         git("rev-parse", "--git-dir")
     except InputError as error:
-        if "dubious ownership" in str(error):  # the folder is another user's, as often in a container
-            trust = f"git config --global --add safe.directory {shlex.quote(str(PROJECT))}"
+        found = re.search(r"dubious ownership in repository at '(.+)'", str(error))
+        if found:  # the folder is another user's, as often in a container; the project may be a part of the repository
+            trust = f"git config --global --add safe.directory {shlex.quote(found[1])}"
             return Finding("environment", str(error), trust)
         return Finding("environment", "this folder is not in a git repository, which DVC needs", "git init")
     return None

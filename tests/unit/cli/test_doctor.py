@@ -75,6 +75,12 @@ def test_a_repository_that_belongs_to_another_user(checkout: Project, monkeypatc
     _, said, fix = next(found for found in _wrong() if found[0] == "environment")
     assert "dubious ownership" in said
     assert fix == f"git config --global --add safe.directory {checkout.folder}"
+    part = checkout.folder / "data"  # as if the project were a folder of a larger repository
+    monkeypatch.chdir(part)
+    monkeypatch.setattr(doctor, "PROJECT", part)
+    found = doctor._repository()
+    assert found is not None
+    assert found.fix == fix
 
 
 @pytest.mark.parametrize("at", ["md5: ", "cmd: ", "- path: models/", "params:\n", "size: ", "size: ??"])
