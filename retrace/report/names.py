@@ -95,19 +95,14 @@ def shown(figure: Figure, value: float | None) -> str:
 
 
 def shown_signed(figure: Figure, difference: float) -> str:
-    """The difference of two figures as it is printed, with its sign."""
-    return signed(shown_factor(figure) * difference, digits_of(figure))
-
-
-def shown_end(figure: Figure, end: float) -> str:
-    """An end of the interval of a difference as it is printed, with enough digits to show its sign: +1.0 or −0.04."""
-    value = shown_factor(figure) * end
+    """A difference, or an end of its interval, as it is printed, with enough digits to show its sign: +1.0 or −0.04."""
+    value = shown_factor(figure) * difference
     return signed(value, digits_beside(0, value, digits_of(figure)))
 
 
 def shown_ends(figure: Figure, low: float, high: float) -> str:
     """The interval of a difference as it is printed: −2.5 to +1.0."""
-    return f"{shown_end(figure, low)} to {shown_end(figure, high)}"
+    return f"{shown_signed(figure, low)} to {shown_signed(figure, high)}"
 
 
 def digits_beside(bound: float, value: float, least: int) -> int:

@@ -12,7 +12,7 @@ import pandas as pd
 from retrace.core.paths import on_test, task_and_part
 from retrace.core.records import RunRecord
 from retrace.evaluation.records import BaselineDetails, Details, GroupDetails, MethodDetails, TaskDetails
-from retrace.report.names import noun_of, shown, shown_end, shown_factor, shown_signed, title_of
+from retrace.report.names import noun_of, shown, shown_factor, shown_signed, title_of
 from retrace.report.page import REPORTS
 from retrace.results.grid import PREDICTIONS, Grid, Kind
 from retrace.results.predictions import read_updates
@@ -145,9 +145,8 @@ class TaskResults:
                 sign = 1 if pair.first == first else -1
                 low, high = sorted((sign * pair.low, sign * pair.high))
                 is_tie = pair.verdict in (TIE, MODELS_TIE, DIFFER)
-                value = sign * pair.difference
-                ends = [shown_end(self.figure, end) for end in (low, high)]
-                return self._score((value, low, high), [shown_signed(self.figure, value), *ends], is_tie)
+                figures = (sign * pair.difference, low, high)
+                return self._score(figures, [shown_signed(self.figure, each) for each in figures], is_tie)
         return None
 
     def _score(self, values: tuple[float, float, float], texts: Sequence[str], is_tie: bool = False) -> Score:

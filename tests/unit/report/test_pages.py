@@ -613,6 +613,15 @@ def test_pretraining_is_worth_the_difference_to_random_weights() -> None:
     )
 
 
+def test_a_difference_that_is_shown_is_not_printed_as_0() -> None:
+    """By 0.04 points, of which one digit would print 0.0 beside an interval above 0 and the method that is better."""
+    task = _compared({"full": 0.9004, "scratch": 0.9}, [("full", "scratch", 0.0004, "full")])
+    said = "Pretraining is worth +0.04 points of accuracy on reviews (90.0 against 90.0 from scratch)."
+    assert _said(task)[0] == said
+    pair = replace(PAIR, difference=0.0004, low=0.0003, high=0.02, verdict="full")
+    assert "| +0.04 | +0.03 to +2.0 | exact McNemar | 0.2000 | Full |" in _scores_page({"comparisons": [pair]})
+
+
 def test_the_verdict_on_a_test_set_says_so() -> None:
     """The table below it has the scores on the validation set too."""
     task = _compared({"full": 0.9, "scratch": 0.7}, [("full", "scratch", 0.2, "full")], name="sst2-test", baseline=0.95)

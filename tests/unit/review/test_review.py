@@ -168,6 +168,14 @@ def test_a_fall_fails_beside_a_rise_and_a_looser_tolerance_lets_it_pass(reposito
     assert _found()[0] == f"better: masked perplexity (valid) −1.00{BETTER}"
 
 
+def test_a_difference_that_counts_is_not_printed_as_0(repository: Repository) -> None:
+    """Without a tolerance 0.04 points count, of which one digit would print 0.0 beside worse."""
+    repository.commit()
+    repository.set("review.tolerance.points", 0)
+    repository.write(_metrics(full=0.7996))
+    assert _found(code=1)[0] == "worse: reviews accuracy (full) −0.04 points"
+
+
 def test_what_falls_is_named_beside_what_rises_of_the_same_model(repository: Repository) -> None:
     repository.ask()
     repository.commit({"squad": {"baselines": {}, "full": {"exact_match": 50.0, "f1": 80.0}}})
