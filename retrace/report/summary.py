@@ -69,9 +69,11 @@ def _pretraining(tasks: Sequence[TaskResults]) -> str:
             worth = f"**{gain.text}{points(task.figure)}**"
             gains.append(f"{worth} of {task.figure.name} on {task.called} ({full} against {scratch} from scratch)")
         elif gain:
-            # The interval is uncorrected, and may exclude 0 where the test shows nothing.
-            ends = "" if gain.is_tie and not gain.low <= 0 <= gain.high else f", {' to '.join(gain.ends)}"
-            (nothing if gain.is_tie else losses).append(f"{task.called} ({gain.text}{ends})")
+            # The interval is uncorrected and the bootstrap's, so it may contradict the test.
+            agrees = gain.is_tie == (gain.low <= 0 <= gain.high)
+            ends = f", 95% interval {' to '.join(gain.ends)}" if agrees else ""
+            said = f"{task.called} ({gain.text}{points(task.figure)}{ends})"
+            (nothing if gain.is_tie else losses).append(said)
     parts = [f"Pretraining is worth {listed(gains)}."] if gains else []
     parts += [f"Pretraining makes the model **worse** on {listed(losses)}."] if losses else []
     parts += [f"Pretraining shows **no significant gain** on {listed(nothing, 'or')}."] if nothing else []
