@@ -22,7 +22,7 @@ from retrace.report.names import (
 from retrace.statistics.scales import Figure, Legend, Shortfall
 
 MOST_FLAGS = 10  # in the last lines of a run's output
-MOST_NATS = 300.0  # of a loss whose perplexity is printed; exp(710) is too large for a float
+MOST_NATS = 700.0  # of a loss whose perplexity is printed, above it a bound; exp(710) is too large for a float
 LARGE = 1e7  # from which it is printed as a power of ten
 LANGUAGE_MODELS: Legend = {LIKELIHOOD: Figure("score", "higher", LIKELIHOOD)}
 TEXTS = {"valid": "validation", "test": "test"}  # splits of the text that perplexity is measured on
@@ -97,7 +97,8 @@ def _as_perplexity(shortfall: Shortfall) -> str:
 
     def exp(nats: float, digits: int) -> str:
         found = math.exp(min(nats, MOST_NATS))
-        return figure_text(found, digits) if found < LARGE else f"{found:.2e}"
+        said = figure_text(found, digits) if found < LARGE else f"{found:.2e}"
+        return f">{said}" if nats > MOST_NATS else said
 
     def ratio(nats: float) -> str:
         return exp(nats, digits_beside(1, math.exp(min(nats, MOST_NATS)), 2))

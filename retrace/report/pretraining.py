@@ -140,7 +140,8 @@ def _figure_text(value: float | None, unit: str) -> str:
 
 
 def _perplexity(loss: float) -> str:
-    return figure_text(math.exp(min(loss, MOST_NATS)), 1 if loss < 4 else 0)
+    said = figure_text(math.exp(min(loss, MOST_NATS)), 1 if loss < 4 else 0)
+    return f">{said}" if loss > MOST_NATS else said
 
 
 def _tokens(count: float) -> str:

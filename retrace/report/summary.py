@@ -105,7 +105,8 @@ def _perplexity(report: PerplexityReport | None) -> str:
     language_model = split.measures.get("masked") or split.measures["causal"]
     own, unigram = (figures.perplexity_per_token for figures in (language_model, split.measures["unigram"]))
     if own is None or unigram is None:
-        return "The language model’s perplexity is not defined on this text."
+        why = "not defined on this text" if "nothing_scored" in split.flags else "too large for a float"
+        return f"The language model’s perplexity is {why}."
     beaten = ""
     if split.beats_unigram is False:  # None: undecided with a single document
         beaten = f", which it does not beat{' significantly' if own < unigram else ''}"

@@ -562,6 +562,18 @@ def test_a_perplexity_of_any_size_stands_beside_an_axis_that_can_be_read(loss: f
     assert re.findall(r'dx="-6"[^>]*>([^<]+)<', svg.joined(figure.panels[0].drawn)) == labels
 
 
+def test_a_perplexity_that_is_too_large_for_a_float_is_printed_as_above_the_largest() -> None:
+    """As of a model that diverged, by 705 nats per token; e^700 is 1.01 · 10^304."""
+    short = Shortfall(LIKELIHOOD, -705.0, "unigram", -5.0, -710.0, -690.0)
+    valid = {"masked": UNITS, "unigram": UNITS, "beats_unigram": False, "flags": {"not_above_unigram": short}}
+    (line,) = flag_lines(perplexity_flags(PerplexityReport.from_json({"valid": valid})))
+    ratio = "1.01e+304 times as high (95% interval 4.60e+299 to >1.01e+304)"
+    assert line.endswith(f": perplexity per token >1.01e+304, a unigram model’s 148.4; {ratio}")
+    (section,) = _perplexity_page({}, {"validation_loss": 705.0, "epoch": 2}, form=lambda _, sections: sections)
+    (figure,) = (of for of in section.blocks if isinstance(of, Panels))
+    assert figure.panels[0].label == "Perplexity of the validation text: 9.0, >1.01e+304"
+
+
 def test_a_model_no_better_than_word_frequencies_is_a_warning_with_its_evidence() -> None:
     page = _perplexity_page({}, flags={"not_above_unigram": "a likelihood"})
     assert "Warning: language model, validation text: not above a unigram model: a likelihood." in page
@@ -820,7 +832,7 @@ def test_the_perplexity_stands_beside_a_unigram_models() -> None:
         (170.0, False, "170.0 per token; a unigram model’s is 163.4, which it does not beat."),
         (150.0, False, "150.0 per token; a unigram model’s is 163.4, which it does not beat significantly."),
         (6.17, None, "6.2 per token; a unigram model’s is 163.4."),
-        (None, None, "not defined on this text."),
+        (None, False, "too large for a float."),
     ):
         masked, unigram = (UNITS | {"perplexity_per_token": value} for value in (own, 163.4))
         for kind in ("masked", "causal"):
@@ -830,6 +842,9 @@ def test_the_perplexity_stands_beside_a_unigram_models() -> None:
             other = {"masked": UNITS, "unigram": UNITS, "beats_unigram": True, "flags": {}}
             report = PerplexityReport.from_json({"valid": valid, "test": other})
             assert _said(perplexity=report) == [f"The language model’s perplexity is {said}"], "of the validation text"
+    absent = {"masked": dict.fromkeys(UNITS), "unigram": dict.fromkeys(UNITS), "beats_unigram": None}
+    report = PerplexityReport.from_json({"valid": absent | {"flags": {"nothing_scored": "no token"}}})
+    assert _said(perplexity=report) == ["The language model’s perplexity is not defined on this text."]
     assert _said() == []
 
 
