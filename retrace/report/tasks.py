@@ -14,7 +14,7 @@ from markupsafe import Markup
 from retrace.core.paths import on_test, task_and_part
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown
 from retrace.report import svg
-from retrace.report.blocks import Form, Panel, Panels, Section, figure_text
+from retrace.report.blocks import NOTHING, Form, Panel, Panels, Section, figure_text
 from retrace.report.folds import task_folds
 from retrace.report.names import (
     baseline_name,
@@ -132,7 +132,8 @@ def confusion(task: TaskResults, found: Mapping[str, ClassBreakdown]) -> Panels:
         shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
         drawn = [*_matrix(names, counts, shares, digits), *_class_labels([short[name] for name in names])]
         if len(names) > PRINTED:
-            return drawn, "; ".join(f"{name} {100 * shares[i, i]:.0f}% right" for i, name in enumerate(names))
+            right = [f"{name} {100 * shares[i, i]:.0f}% right" for i, name in enumerate(names) if counts[i].any()]
+            return drawn, "; ".join(right)
         return drawn, "; ".join(
             f"true {names[i]}, predicted {names[j]}: {figure_text(float(counts[i, j]), digits)}"
             for i, j in np.ndindex(*counts.shape)
@@ -158,7 +159,8 @@ def _matrix(names: Sequence[str], counts: np.ndarray, shares: np.ndarray, digits
         yield svg.tag("rect", **box, fill_opacity=f"{0.04 + 0.4 * share:.2f}", class_="cell", data_t=tip)
         at = {"x": Percent((j + 0.5) * size), "y": Percent((i + 0.5) * size), "text_anchor": "middle"}
         if len(names) <= PRINTED:
-            yield svg.tag("text", f"{100 * share:.0f}", **at, dy=-1 if size >= 33 else 4, class_="ink")
+            said = f"{100 * share:.0f}" if counts[i].any() else NOTHING  # of a class without examples
+            yield svg.tag("text", said, **at, dy=-1 if size >= 33 else 4, class_="ink")
         if size >= 33:
             yield svg.tag("text", count, **at, dy=13, class_="count")
 

@@ -977,6 +977,19 @@ def test_many_classes_have_no_cells_without_examples(size: int, cells: int) -> N
     assert ("Bold" in drawn.note) == ('class="ink"' in str(svg.joined(drawn.panels[0].drawn)))
 
 
+def test_a_class_without_examples_has_no_share_that_is_right() -> None:
+    """Of 0 examples none is 0%, neither in a cell nor in words, which many classes have in place of counts."""
+    for counts, inks, said in (
+        ([[9.0, 1.0], [0.0, 0.0]], ["90", "10", "–", "–"], "true c1, predicted c1: 0"),
+        (np.diag([3.0] * 6 + [0.0]).tolist(), [], "c5 100% right"),
+    ):
+        classes = {f"c{number}": {} for number in range(len(counts))}
+        found = ClassBreakdown(confusion=counts, classes=classes, reliability={})
+        (panel,) = confusion(_task(), {"full": found}).panels
+        assert re.findall(r'class="ink">([^<]+)<', str(svg.joined(panel.drawn))) == inks
+        assert panel.label.endswith(said)
+
+
 def test_the_area_of_a_dot_of_a_calibration_is_a_share_of_examples_on_an_axis_from_chance_or_below() -> None:
     """The axis starts at 50% or, if lower, at the lowest confidence; the dots hold 3/4 and 1/4 of the examples."""
     for low, places in ((0.6, ["20", "80"]), (0.3, ["0", "85.71"])):
