@@ -19,7 +19,7 @@ from retrace.report.names import (
     with_real_thresholds,
     with_unit,
 )
-from retrace.report.results import TaskResults
+from retrace.report.results import TaskResults, most_seeds
 from retrace.statistics.comparisons import MODELS_DIFFER, MODELS_TIE
 
 
@@ -92,7 +92,8 @@ def _classes(task: TaskResults) -> Fold:
     ]  # fmt: skip
     header = ("class", "examples", "method", "precision, %", "recall, %", "F1, %")
     table = Table(header, rows, label=f"Classes {task.name}")
-    return Fold("By class", "precision and recall", [table] if rows else [])
+    means = ["Means over seeds."] if most_seeds([task]) > 1 else []
+    return Fold("By class", "precision and recall", [*means, table] if rows else [])
 
 
 def _curve(task: TaskResults, curve: pd.DataFrame) -> Fold:

@@ -208,8 +208,10 @@ def calibration(task: TaskResults, found: Mapping[str, ClassBreakdown]) -> Panel
         "Across: confidence, %; up: accuracy at that confidence, %. Dashed: perfect calibration; below it the method "
         "is overconfident. Larger dots: more examples"
     )
-    note += "; the figure is the expected calibration error, in points." if any(map(error, task.methods)) else "."
-    return _row(task, "calibration", "Calibration", note, draw, error)
+    note += _of_seeds(task, ", of all seeds together")
+    if any(map(error, task.methods)):
+        note += f"; the figure is the expected calibration error, in points{_of_seeds(task, ', the mean over seeds')}"
+    return _row(task, "calibration", "Calibration", f"{note}.", draw, error)
 
 
 def thresholds(task: TaskResults, found: Mapping[str, AnswerBreakdown]) -> list[Panels]:

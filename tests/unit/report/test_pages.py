@@ -134,6 +134,18 @@ def test_the_expected_calibration_error_stands_beside_its_plot() -> None:
     assert [panel.value for panel in shown.panels] == ["12.3"]
 
 
+def test_what_is_pooled_or_averaged_over_seeds_says_so() -> None:
+    """Two seeds of which one is as overconfident as the other is unsure lie on the line, and have an error of 10."""
+    figures = FIGURES | {"expected_calibration_error": 0.1}
+    for seeds, pooled, averaged in ((1, "", ""), (2, ", of all seeds together", ", the mean over seeds")):
+        task = _task(figures=figures, seeds={str(seed): METHOD.seeds["1"] for seed in range(seeds)})
+        (drawn,) = (of for of in task_panels(task) if of.title == "Calibration")
+        error = f"; the figure is the expected calibration error, in points{averaged}."
+        assert drawn.note.endswith(f"Larger dots: more examples{pooled}{error}")
+        page = as_markdown("T", [Section("S", task_folds(task))])
+        assert ("Means over seeds." in page) == (seeds > 1), "of each class"
+
+
 def test_baselines_without_the_headline_are_not_spoken_of() -> None:
     changes = {"headlines": ["roc_auc"], "legend": {"roc_auc": Figure("fraction", "higher"), **CURVES}}
     task = _task(CURVE.rename(columns={"accuracy": "roc_auc"}), changes, figures={"roc_auc": 0.6}, intervals={})
