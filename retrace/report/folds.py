@@ -10,8 +10,10 @@ from retrace.report.names import (
     Scores,
     baseline_name,
     capital,
+    each_once,
     method_name,
     p_text,
+    points,
     score_rows,
     shown,
     shown_ends,
@@ -33,9 +35,10 @@ def task_folds(task: TaskResults) -> list[Fold]:
 def _pairs(task: TaskResults) -> Fold:
     """Every pair of methods, by each headline."""
     pairs = [pair for pair in task.details.comparisons if pair.figure in task.details.headlines]
-    rows = []
+    rows, shares = [], list[str]()
     for pair in pairs:
         figure = task.details.legend[pair.figure]
+        shares += [figure.name] if points(figure) else []
         rows.append((
             figure.name, f"{method_name(pair.first)} − {method_name(pair.second)}",
             shown_signed(figure, pair.difference), shown_ends(figure, pair.low, pair.high),
@@ -49,6 +52,7 @@ def _pairs(task: TaskResults) -> Fold:
         "Detectable: the smallest true difference that this data would detect with a power of 80%, all pairs tested; "
         "–: none on this scale."
     )
+    note += f" Differences of {each_once(shares)} are in percentage points." if shares else ""
     verdicts = {pair.verdict for pair in pairs}
     about = "is about these two trained models; one seed says nothing about the methods."
     notes = [f"“{capital(said)}” {about}" for said in (MODELS_DIFFER, MODELS_TIE) if said in verdicts]

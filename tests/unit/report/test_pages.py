@@ -82,6 +82,12 @@ def test_scores_have_intervals_comparisons_and_what_is_behind_them() -> None:
     assert "test set" not in page
 
 
+@pytest.mark.parametrize(("scale", "is_said"), [("fraction", True), ("correlation", False)])
+def test_differences_of_shares_are_said_to_be_in_points(scale: str, is_said: bool) -> None:
+    page = _scores_page({"legend": {"accuracy": Figure(scale, "higher", "accuracy"), **CURVES}})
+    assert ("Differences of accuracy are in percentage points." in page) == is_said
+
+
 def test_the_interval_of_a_pair_shows_on_which_side_of_no_difference_it_lies() -> None:
     assert "| +2.0 | +0.03 to +5.0 |" in _scores_page({"comparisons": [replace(PAIR, low=0.0003)]})
 
