@@ -15,6 +15,25 @@ from functools import partial
 from typing import Any
 
 from beside import best_rate, fast_tokenizer, in_turn, make_parser, run_side, train_there, write_result
+from transformers import (
+    AutoModelForQuestionAnswering,
+    AutoModelForSequenceClassification,
+    DataCollatorWithPadding,
+    default_data_collator,
+)
+
+from retrace.compute.device import open_device
+from retrace.compute.sharding import to_device
+from retrace.core.paths import PRETRAINED, QUESTIONS, TASKS
+from retrace.core.settings import read_params
+from retrace.finetuning.method import read_method
+from retrace.finetuning.run import TaskObjective
+from retrace.finetuning.task import predict
+from retrace.models.heads import set_dropout
+from retrace.tasks.classification import Classification
+from retrace.tasks.question_answering.extractive import ExtractiveTask
+from retrace.tasks.question_answering.settings import settings_of
+from retrace.training.loop import Run, train
 
 DEFAULT, RATES = 2e-5, (3e-4, 1e-3, 3e-3)  # the Trainer's learning rates on sentences
 SENTENCES, WINDOWS = 32, 12  # examples of a batch on the Trainer's side
@@ -67,11 +86,6 @@ def sentences_here(arguments: argparse.Namespace) -> dict[str, float]:
 
 def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
     """The same weights with dynamic padding."""
-    from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
-
-    from retrace.core.paths import PRETRAINED
-    from retrace.finetuning.run import TaskObjective
-
     task, settings, device = sentiment(arguments)
     rows = [
         {"input_ids": example.ids, "attention_mask": [1] * len(example.ids), "labels": example.label}
@@ -94,10 +108,6 @@ def windows_here(arguments: argparse.Namespace) -> dict[str, float]:
 
 def windows_there(arguments: argparse.Namespace, **changed: object) -> dict[str, float]:
     """The same windows, or those of changed settings, padded to the full length."""
-    from transformers import AutoModelForQuestionAnswering, default_data_collator
-
-    from retrace.finetuning.run import TaskObjective
-
     task, settings, _ = reading(arguments, **changed)
     longest = settings.train_length or settings.max_length
     rows = [
@@ -117,9 +127,6 @@ def windows_there(arguments: argparse.Namespace, **changed: object) -> dict[str,
 
 def started_there(kind: Any, settings: Any) -> Any:
     """The same weights in one of transformers' classes, with the task's dropout."""
-    from retrace.core.paths import PRETRAINED
-    from retrace.models.heads import set_dropout
-
     model = kind.from_pretrained(PRETRAINED)
     if settings.dropout is not None:
         set_dropout(model, settings.dropout)
@@ -133,10 +140,6 @@ def questions_per_window(windows: Sequence[Any]) -> float:
 
 def sentiment(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     """Task, settings and device of the sentences."""
-    from retrace.compute.device import open_device
-    from retrace.core.paths import PRETRAINED, TASKS
-    from retrace.tasks.classification import Classification
-
     settings = limited("sst2", arguments.sentences)
     task = Classification.read(TASKS / "sst2", PRETRAINED, settings)
     return task, settings, open_device(arguments.seed)
@@ -144,10 +147,6 @@ def sentiment(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
 
 def reading(arguments: argparse.Namespace, **changed: object) -> tuple[Any, Any, Any]:
     """Task, settings and device of the questions; some settings may be changed."""
-    from retrace.compute.device import open_device
-    from retrace.core.paths import PRETRAINED, QUESTIONS
-    from retrace.tasks.question_answering.extractive import ExtractiveTask
-
     settings = limited("squad", arguments.windows).model_copy(update=changed)
     task = ExtractiveTask.read(QUESTIONS / "squad", PRETRAINED, settings)
     return task, settings, open_device(arguments.seed)
@@ -155,28 +154,18 @@ def reading(arguments: argparse.Namespace, **changed: object) -> tuple[Any, Any,
 
 def limited(task: str, examples: int) -> Any:
     """The project's fine-tuning settings, for one epoch of this many examples, without R-Drop, which Trainer lacks."""
-    from retrace.core.settings import read_params
-    from retrace.tasks.question_answering.settings import settings_of
-
     changes = {"max_train_examples": examples, "epochs": 1, "rdrop": 0.0}
     return settings_of(read_params(), task).model_copy(update=changes)
 
 
 def started(task: Any, settings: Any, seed: int, device: Any) -> Any:
     """The project's pretrained model with the task's head and dropout, as its stage starts with."""
-    from retrace.compute.sharding import to_device
-    from retrace.core.paths import PRETRAINED
-    from retrace.finetuning.method import read_method
-
     model = read_method({}, "full").start(task.head, PRETRAINED, seed, device.attention, task.classes, settings.dropout)
     return to_device(task.wrap(model), device)
 
 
 def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> dict[str, float]:
     """One epoch of Retrace's fine-tuning."""
-    from retrace.finetuning.run import TaskObjective
-    from retrace.training.loop import Run, train
-
     objective = TaskObjective(task, settings, seed)
     run = Run("retrace", model, objective, device, settings.optimizer, settings.lr, 1)
     shapes = [objective.part(batch, slice(None), device)["ids"].shape for batch in objective.batches(1)]
@@ -190,8 +179,6 @@ def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> 
 
 def accuracy(task: Any, model: Any, device: Any) -> float:
     """The share of held-out sentences that are classified correctly."""
-    from retrace.finetuning.task import predict
-
     examples: Sequence[Any] = task.examples("dev")
     scores, _ = predict(task, model.eval(), examples, 64, device)
     return sum(int(score.argmax()) == e.label for score, e in zip(scores, examples, strict=True)) / len(examples)

@@ -13,7 +13,24 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from beside import best_rate, fast_tokenizer, in_turn, make_parser, run_side, train_there, write_result
+from torch.nn import functional
+from transformers import BertForMaskedLM, DataCollatorForLanguageModeling
+
+from retrace.compute.device import open_device
+from retrace.compute.tensors import mask_of, padded
+from retrace.core.paths import TEXT, TOKENIZER, TOKENS
+from retrace.datasets.text import read_documents, text_path
+from retrace.models.heads import make_config
+from retrace.models.language_model import LanguageModel
+from retrace.objectives.language_modelling import Masking, mask_blocks
+from retrace.pretraining.run import EVALUATION_RATE, model_and_objective, open_training
+from retrace.pretraining.settings import PretrainParams
+from retrace.tokens.blocks import cut_blocks, open_stream
+from retrace.tokens.settings import OWN
+from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, load_tokenizer
+from retrace.training.loop import Run, Speed, train
 
 LONGEST, BATCH = 512, 8  # tokens of a line, and lines of a batch, on the Trainer's side
 ASKED = 128  # most tokens of a validation line
@@ -42,16 +59,8 @@ def main() -> None:
 
 def retrace(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace's recipe on packed blocks."""
-    from retrace.compute.device import open_device
-    from retrace.models.language_model import LanguageModel
-    from retrace.pretraining.run import model_and_objective, open_training
-    from retrace.pretraining.settings import PretrainParams
-    from retrace.tokens.tokenizer import load_tokenizer
-    from retrace.training.loop import Run, Speed, train
-    from stages import pretrain
-
     settings = PretrainParams.read().model_copy(update={"seed": arguments.seed})
-    (stream, running), tokenizer = open_training(pretrain.TOKENS), load_tokenizer(pretrain.TOKENIZER)
+    (stream, running), tokenizer = open_training(TOKENS), load_tokenizer(TOKENIZER)
     text = stream[:running]  # what the Trainer reads, without the tasks' texts after it
     device = open_device(arguments.seed, settings.precision)
 
@@ -74,15 +83,7 @@ def retrace(arguments: argparse.Namespace) -> dict[str, float]:
 
 def trainer(arguments: argparse.Namespace) -> dict[str, float]:
     """BERT of the same size on padded lines."""
-    from transformers import BertForMaskedLM, DataCollatorForLanguageModeling
-
-    from retrace.models.heads import make_config
-    from retrace.pretraining.settings import PretrainParams
-    from retrace.tokens.settings import OWN
-    from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
-    from stages import pretrain
-
-    settings, tokenizer = PretrainParams.read(), fast_tokenizer(pretrain.TOKENIZER)
+    settings, tokenizer = PretrainParams.read(), fast_tokenizer(TOKENIZER)
     examples = [{"input_ids": ids, "attention_mask": [1] * len(ids)} for ids in encoded_lines("train", LONGEST)]
     size = settings.model.model_copy(update={"rope_theta": None, "init_std": 0.02, "dropout": 0.1})  # as BERT has it
     vocabulary = Vocabulary.of(SubwordTokenizer(tokenizer.backend_tokenizer, OWN))
@@ -100,23 +101,15 @@ def encoded_lines(part: str, longest: int) -> list[list[int]]:
     WikiText's `<unk>` is [UNK], as in Retrace's blocks. Spelt out, it would be 16% of the tokens, and easy to guess for
     a model that was trained on such lines.
     """
-    from retrace.core.paths import TEXT
-    from retrace.datasets.text import read_documents, text_path
-    from retrace.tokens.tokenizer import load_tokenizer
-    from stages import pretrain
-
     documents = read_documents(text_path(TEXT, part))
     lines = [line for document in documents for line in document.splitlines()]
-    encoded = load_tokenizer(pretrain.TOKENIZER).encode_documents([line for line in lines if line.strip()])
+    encoded = load_tokenizer(TOKENIZER).encode_documents([line for line in lines if line.strip()])
     return [[*ids[:-1][: longest - 1], ids[-1]] for ids in encoded]
 
 
 def validation_losses(model: Any) -> dict[str, float]:
     """The mean loss in nats at 15% of the tokens, in float32: of lines as `Trainer` was trained on, and of blocks."""
-    from retrace.tokens.blocks import cut_blocks, open_stream
-    from stages import pretrain
-
-    blocks = cut_blocks(open_stream(pretrain.TOKENS / "valid.npy"), ASKED)
+    blocks = cut_blocks(open_stream(TOKENS / "valid.npy"), ASKED)
     return {
         "loss_of_lines": masked_loss(model, sorted(encoded_lines("valid", ASKED), key=len)),
         "loss_of_blocks": masked_loss(model, blocks.tolist()),
@@ -125,16 +118,7 @@ def validation_losses(model: Any) -> dict[str, float]:
 
 def masked_loss(model: Any, rows: Sequence[list[int]]) -> float:
     """The mean loss in nats where tokens of the rows are masked, the same ones for every model."""
-    import torch
-    from torch.nn import functional
-
-    from retrace.compute.tensors import mask_of, padded
-    from retrace.objectives.language_modelling import Masking, mask_blocks
-    from retrace.pretraining.run import EVALUATION_RATE
-    from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
-    from stages import pretrain
-
-    vocabulary = Vocabulary.of(load_tokenizer(pretrain.TOKENIZER))
+    vocabulary = Vocabulary.of(load_tokenizer(TOKENIZER))
     generator, total, count = torch.Generator().manual_seed(0), 0.0, 0
     model.eval()
     for start in range(0, len(rows), 32):
