@@ -180,14 +180,14 @@ class ClosedForm:
 
 
 @cache
-def _formulas() -> dict[str, dict[str, Any]]:
+def _closed_forms() -> dict[str, dict[str, Any]]:
     """`letters`, sizes in a config; by family the `symbols`, and the formula and weights of each of its `parts`."""
-    return read_json(FOLDER / "formulas.json")
+    return read_json(FOLDER / "closed_forms.json")
 
 
 def evaluate(formula: str, config: PreTrainedConfig) -> int:
     """The value of a formula such as L(4h² + 4h); letters are sizes in the config, d is the size of a head."""
-    sizes = {letter: getattr(config, name, None) for letter, name in _formulas()["letters"].items()}
+    sizes = {letter: getattr(config, name, None) for letter, name in _closed_forms()["letters"].items()}
     sizes["d"] = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     factors = re.sub(r"(?<=[\w²)])(?=[A-Za-z(])", "*", formula).replace("²", "**2")  # L*(4*h**2+4*h)
     return int(pd.eval(factors, local_dict=sizes, engine="python"))
@@ -198,7 +198,7 @@ def closed_form(config: PreTrainedConfig, counts: Iterable[Parameter] = ()) -> C
 
     Parameters that a fine-tuning method added belong to no term, whatever their names.
     """
-    family = _formulas()["families"].get(config.model_type)
+    family = _closed_forms()["families"].get(config.model_type)
     if family is None:
         return None
     terms = tuple(
