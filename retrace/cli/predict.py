@@ -36,7 +36,8 @@ def predict(
     Each line of standard input is a text or a JSON object: {"text": …}, with "pair" for a task of two texts, or
     {"passage": …, "question": …}. A question whose no_answer_score is above its score is not answered.
     """
-    from retrace.serving.predictor import Predictor  # here, as it takes seconds to import and --help does not need it
+    # Here, as it takes seconds to import and --help does not need it.
+    from retrace.serving.predictor import Predictor, note_changes
 
     params = read_params()
     grid = Grid.read(params)
@@ -51,6 +52,7 @@ def predict(
     if bool(question) != (passage is not None):
         raise InputError("--passage and --question go together")
     predictor = Predictor(task, cell.method, grid.seeds if ensemble else [cell.seed], params)
+    note_changes(predictor.cells, params)
     pairs = not asks and read_examples(grid.data_of(task), "dev")[0].pair is not None
     keys = ("passage", "question") if asks else ("text", "pair") if pairs else ("text",)
     rows = _asked(passage, question) or list(_rows(keys, texts))
@@ -71,9 +73,11 @@ def demo(port: Annotated[int, Port] = 8000) -> None:
     """Serve a page on which all trained models answer side by side, until Ctrl-C; nothing leaves this machine."""
     # Here, as it takes seconds to import and predictions do not need it.
     from retrace.serving.demo import Demo, listen, serve
+    from retrace.serving.predictor import note_changes
 
     with listen(port) as listener:
-        models = Demo(read_params())
+        models = Demo(params := read_params())
+        note_changes(models.cells, params)
         print(f"http://127.0.0.1:{listener.getsockname()[1]} (Ctrl-C ends it)", flush=True)
         serve(models, listener)
     print("ended")

@@ -73,6 +73,7 @@ class Demo:
     def __init__(self, params: Mapping[str, Any]) -> None:
         self._places = {method: place for place, method in enumerate(Grid.read(params).every_method)}
         self.absent: list[str] = []  # models of params.yaml that were not trained
+        self.cells: list[Cell] = []  # models that were
         self.tasks = self._read_tasks(params)
         self._words = WordModel(params) if PRETRAINED.is_dir() else None
         if self._words is None:
@@ -111,9 +112,11 @@ class Demo:
         for task in grid.all_tasks:
             predictors = {}
             for method in grid.methods_of(task):
-                folder = WEIGHTS / Cell(task, method, grid.seeds[0]).path
+                cell = Cell(task, method, grid.seeds[0])
+                folder = WEIGHTS / cell.path
                 if folder.is_dir():
-                    predictors[method] = Predictor(task, method, grid.seeds[:1], params)
+                    predictors[method] = Predictor(task, method, [cell.seed], params)
+                    self.cells.append(cell)
                 else:
                     self.absent.append(f"{title_of(task)} by {method_name(method)} ({folder})")
             if predictors:

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,21 +34,22 @@ SUGGESTIONS = 5
 _MASKS = re.compile(r"(?<!\s)\s*(?:\[MASK\]|_{3,})", re.IGNORECASE)
 
 
-def changed_settings(cells: Sequence[Cell], params: Mapping[str, Any]) -> Iterator[tuple[Cell, str]]:
-    """The settings of trained models whose values have changed, according to dvc.lock; unrecorded ones are left out."""
+def note_changes(cells: Sequence[Cell], params: Mapping[str, Any]) -> None:
+    """Name on standard error the settings that are not those of the training, by dvc.lock; some change the answers."""
     stages = (read_yaml(LOCKFILES[0]).get("stages") or {}) if LOCKFILES[0].is_file() else {}
     trained = {out["path"]: stage.get("params", {}) for stage in stages.values() for out in stage.get("outs", ())}
     for cell in cells:
         recorded = trained.get((WEIGHTS / cell.path).as_posix(), {}).get(str(PARAMS), {})
-        yield from ((cell, key) for key, value in recorded.items() if value != section(params, key))
+        for key, value in recorded.items():
+            if value != section(params, key):
+                print(f"note: {key} is not what {cell.title} was trained with; run dvc repro", file=sys.stderr)
 
 
 class Predictor:
     """The models of a task and a method, one per seed, whose outputs are averaged.
 
     Raises InputError if the weights of a seed do not exist, if generated answers are to be averaged, or if the task has
-    longer inputs than the models accept. Settings that changed since are named on standard error, as some of them
-    change the answers.
+    longer inputs than the models accept.
     """
 
     def __init__(self, task: str, method: str, seeds: Sequence[int], params: Mapping[str, Any]) -> None:
@@ -56,20 +57,18 @@ class Predictor:
         self.settings = settings = settings_of(params, task)
         if isinstance(settings, AnswerSettings) and settings.answers == "generative" and len(seeds) > 1:
             raise InputError(f"--ensemble: {task} has models that generate answers, which have no mean; leave it out")
-        cells = [Cell(task, method, seed) for seed in seeds]
-        folders = [WEIGHTS / cell.path for cell in cells]
+        self.cells = [Cell(task, method, seed) for seed in seeds]
+        folders = [WEIGHTS / cell.path for cell in self.cells]
         for folder in folders:
             require_weights(folder)
         base = read_method(params, method, task).base
         require_weights(base)  # its tokenizer is read, and its weights where only a part was trained
-        tunings = [read_tuning(cell, params) for cell in cells]
+        tunings = [read_tuning(cell, params) for cell in self.cells]
         if isinstance(settings, AnswerSettings):
             self.task = ANSWERING[settings.answers].read(grid.data_of(task), base, settings)
         else:
             self.task = Classification.read(grid.data_of(task), base, settings)
         check_length(f"params.yaml: {task}.max_length", self.settings.max_length, read_config(base), base)
-        for cell, key in changed_settings(cells, params):
-            print(f"note: {key} is not what {cell.title} was trained with; run dvc repro", file=sys.stderr)
         self._device = open_device(0, build(Precision, params, "precision"), lease=False)
         self._models: list[nn.Module] = []
         for tuning, folder in zip(tunings, folders, strict=True):

@@ -30,6 +30,7 @@ def test_a_task_of_two_texts_is_asked_where_there_are_two(here: Path, monkeypatc
         monkeypatch.setattr(sys, "argv", ["finetune_sst2", "--task", task, "--method", "full", "--seed", "1"])
         finetune_sst2.main()
     demo = Demo(params := project.params())
+    assert [cell.title for cell in demo.cells] == ["sst2 full 1", "pairs full 1"]
     for pair, asked in (("", ["Reviews"]), ("the hall", ["Reviews", "pairs"])):
         page = demo.page("text", {"text": "the ale", "pair": pair})
         assert re.findall("<h3>(.+)</h3>", page) == asked
