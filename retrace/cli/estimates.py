@@ -4,7 +4,7 @@ Modules that import torch are imported where they are used: that takes seconds, 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -53,8 +53,8 @@ def parameters(
     """
     from retrace.estimates.architectures import HEADS, closed_form, count_parameters, rows
 
-    named = _named(model)
-    _, chosen = _params_and_method(method, head)
+    params = read_params()
+    named, chosen = _named(model, params), _method(method, params, head)
     _, counts = count_parameters(HEADS.get(head or ""), named.config, chosen.tune)
     published = named.published if head is None and method == "full" else ()  # these are counts of the pretrained body
     table = [(name, f"{size:,}", f"{trained:,}") for name, size, trained in rows(counts, by)]
@@ -63,31 +63,30 @@ def parameters(
     print_table((), _totals(counts, closed_form(named.config, counts), published))
 
 
-def _named(model: str | None) -> "NamedModel":
+def _named(model: str | None, params: Mapping[str, Any]) -> "NamedModel":
     """The model of that name; for None, the one that params.yaml describes."""
     from retrace.estimates.architectures import NamedModel, find_model
     from retrace.estimates.needs import config_of
 
     if model is not None:
         return find_model(model)
-    config = config_of(read_params())
+    config = config_of(params)
     if config is None:
         unknown = "its sizes are not known before it is fetched; run dvc repro data/dvc.yaml:model"
         raise InputError(f"params.yaml: model.checkpoint: {unknown}")
     return NamedModel("params.yaml", config)
 
 
-def _params_and_method(method: str, head: str | None) -> "tuple[dict[str, Any], Method]":
-    """The settings, and a method for the task with this head.
+def _method(method: str, params: Mapping[str, Any], head: str | None) -> "Method":
+    """The method of that name, for the task with this head.
 
     Raises InputError if neither params.yaml nor retrace/methods has a method of that name.
     """
     from retrace.finetuning.method import method_names, read_method
 
-    params = read_params()
     if method not in (allowed := method_names(params)):
         raise InputError(f"--method: {method!r} is not allowed; expected one of {', '.join(allowed)}")
-    return params, read_method(params, method, SECTIONS[head][0] if head else None)
+    return read_method(params, method, SECTIONS[head][0] if head else None)
 
 
 def _totals(counts: "Sequence[Parameter]", form: "ClosedForm | None", published: "Sequence[PublishedCount]") -> Lines:
@@ -124,9 +123,10 @@ def memory(
     from retrace.estimates.needs import head_and_load
     from retrace.models.heads import check_length
 
-    named = _named(model)
+    params = read_params()
+    named = _named(model, params)
     check_length("--length", length, named.config)
-    params, chosen = _params_and_method(method, head)
+    chosen = _method(method, params, head)
     section, settings = SECTIONS[head]
     recipe = build(settings, params, section)
     if isinstance(recipe, AnswerSettings) and recipe.answers == "generative":
@@ -180,12 +180,13 @@ def plan(
     from retrace.training.throughput import PEAKS
 
     devices = devices or [1, 8, 64]
-    settings = PretrainParams.read()
+    params = read_params()
+    settings = PretrainParams.read(params)
     bf16 = settings.precision != "fp32"  # auto is bf16 on GPUs
     bf16_peak, fp32_peak = PEAKS["H200"]
     teraflops = teraflops or (bf16_peak if bf16 else fp32_peak) / 1e12
     recipe = settings.pretrain.model_copy(update={"batch_size": batch or settings.pretrain.batch_size})
-    config = _named(None).config
+    config = _named(None, params).config
     check_length("params.yaml: pretrain.block_size", recipe.block_size, config)
     # The blocks of a step on the device with the most, and whether it shares the weights.
     parts = {each: (math.ceil(recipe.batch_size / each), sharded and each > 1) for each in devices}
