@@ -154,9 +154,9 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path(), hours: s
     paths = {file: folder / file for file in (PARAMS, DATA_PARAMS)}
     require_checkout(*paths, PRESETS, folder=folder)
     found = [_find(name, folder) for name in (FIRST, *presets)]
-    for path in (*paths.values(), *found):
-        of_data = {str(DATA_PARAMS): None} | read_yaml(path)  # for its errors; comments need `YAML` below
-        build(dict[str, Any] | None, of_data, str(DATA_PARAMS), path)
+    before = {path: read_yaml(path) for path in (*paths.values(), *found)}  # for its errors; comments need `YAML` below
+    for path, values in before.items():
+        build(dict[str, Any] | None, {str(DATA_PARAMS): None} | values, str(DATA_PARAMS), path)
     files = {file: yaml.load(path) for file, path in paths.items()}
     _merge_presets(files, yaml, found, hours)
     try:
@@ -165,7 +165,7 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path(), hours: s
         raise InputError(f"{error} (with {' and '.join(map(str, presets))}; nothing was written)") from None
     changed = {}
     for file, path in paths.items():
-        old, new = flat(read_yaml(path)), flat(files[file])
+        old, new = flat(before[path]), flat(files[file])
         changed[file] = sum(old.get(key) != new.get(key) for key in {**old, **new})
         stream = io.StringIO()
         yaml.dump(files[file], stream)
