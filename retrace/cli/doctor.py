@@ -19,7 +19,8 @@ from typing import Annotated, Any
 import typer
 from pydantic import BaseModel, Field
 
-from retrace.cli.check import cache_folder, check_ready, dvc_config, lock_fault, tasks_of
+from retrace.cli.check import check_ready, tasks_of
+from retrace.cli.dvc_files import cache_folder, dvc_config, lock_fault
 from retrace.cli.main import some_of
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError, first_line, printable

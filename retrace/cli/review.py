@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from retrace.cli.check import dvc_config
+from retrace.cli.dvc_files import dvc_config
 from retrace.core.paths import require_checkout
 from retrace.review.changes import review as compare
 from retrace.review.revision import Revision, commit_of, default_base

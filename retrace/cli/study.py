@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from ruamel.yaml import YAML
 
-from retrace.cli.check import dvc_config
+from retrace.cli.dvc_files import dvc_config
 from retrace.cli.main import print_table
 from retrace.cli.repro import DVC, run_dvc
 from retrace.cli.settings import write_presets

@@ -20,7 +20,7 @@ from contextlib import chdir, redirect_stdout
 from io import StringIO
 from pathlib import Path
 
-from retrace.cli.check import mend_cache
+from retrace.cli.dvc_files import mend_cache
 from retrace.core.errors import InputError
 from retrace.core.files import SUMS
 from retrace.core.guard import guarded, running

@@ -7,7 +7,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from retrace.cli import check
-from retrace.cli.check import STAGES, cache_folder, mend_cache
+from retrace.cli.check import STAGES
+from retrace.cli.dvc_files import cache_folder, mend_cache
 from retrace.core.settings import plugin_names, read_params
 from tests.commands import refused, retrace
 from tests.toy import ROOT, Project, copy_settings

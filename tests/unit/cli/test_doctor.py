@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from retrace.cli import doctor
-from retrace.cli.check import cache_folder
+from retrace.cli.dvc_files import cache_folder
 from retrace.core.files import write_text
 from retrace.core.guard import take
 from tests.commands import pretend_gpus, refused, retrace
