@@ -166,17 +166,13 @@ def test_a_file_whose_name_is_not_utf8_is_guarded_too() -> None:
         pass
 
 
-def test_a_stage_asked_to_stop_ends_in_one_line() -> None:
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(Interrupted, match="x: asked to stop; run it again"), guarded("x", [], {}):
-        signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_a_library_that_goes_on_after_any_error_does_not_go_on_after_a_stop() -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stage_asked_to_stop_ends_although_a_library_goes_on_after_any_error(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
     said = "x: asked to stop; run it again"
     with pytest.raises(Interrupted, match=said), guarded("x", [], {}), suppress(Exception):
-        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(number)
+    assert signal.getsignal(number) is before
 
 
 @pytest.mark.parametrize("number", STOPPING)

@@ -146,8 +146,6 @@ def test_a_split_by_row_divides_texts_that_one_by_text_keeps_together(tmp_path: 
     assert by_text["parts"]["dev"]["examples"] == by_row["parts"]["dev"]["examples"] == 6
     assert by_text["given_away"] == {"dev": 0}
     assert by_row["given_away"]["dev"] > 3
-    said = "6 examples of dev are part of a training text, or contain one with at least half of their words"
-    assert by_row["findings"] == [f"{by_row['given_away']['dev']} of {said}"]
 
 
 def test_the_first_of_many_classes_are_named(tmp_path: Path) -> None:

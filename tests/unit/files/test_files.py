@@ -40,6 +40,7 @@ def test_every_named_file_is_copied_as_its_split(named: dict[str, Any], expected
 TOKENS, PLAIN = "wiki.train.tokens, wiki.valid.tokens, wiki.test.tokens", "train.txt, valid.txt, test.txt"
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("there", "said"),
     [
@@ -51,10 +52,7 @@ TOKENS, PLAIN = "wiki.train.tokens, wiki.valid.tokens, wiki.test.tokens", "train
          "data/own/text has both wiki.valid.tokens and train.txt; expected files of one kind"),
     ],
 )  # fmt: skip
-def test_running_text_is_in_files_of_one_kind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: tuple[str, ...] | None, said: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_running_text_is_in_files_of_one_kind(there: tuple[str, ...] | None, said: str) -> None:
     settings: Any = {"text": "data/own/text"} | TASKS
     if there is not None:
         Path("data/own/text").mkdir(parents=True)
@@ -64,8 +62,8 @@ def test_running_text_is_in_files_of_one_kind(
         check_text(FilesSettings(**settings))
 
 
-def test_plain_text_is_copied_under_the_names_of_wikitext(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("here")
+def test_plain_text_is_copied_under_the_names_of_wikitext() -> None:
     settings: Any = {"text": "data/own/text"} | TASKS
     Path("data/own/text").mkdir(parents=True)
     for part in PARTS:
