@@ -49,9 +49,9 @@ def random_blocks(
     return BlockModelling(stream.numpy().astype("uint16"), vocabulary, block, batch, masking, 0)
 
 
-def tiny_config(family: str, tokenizer: SubwordTokenizer) -> PreTrainedConfig:
-    """A two-layer config of a family."""
-    return make_config(family, MODEL, Vocabulary.of(tokenizer))
+def tiny_config(family: str, tokenizer: SubwordTokenizer, **sizes: Any) -> PreTrainedConfig:
+    """A config of a family in the sizes of MODEL, but for those that are given."""
+    return make_config(family, MODEL.model_copy(update=sizes), Vocabulary.of(tokenizer))
 
 
 def tiny_pretrained(folder: Path, family: str = "modernbert") -> Path:

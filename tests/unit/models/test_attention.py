@@ -5,10 +5,9 @@ from transformers.models.bert.modeling_bert import eager_attention_forward
 from transformers.models.qwen2.modeling_qwen2 import apply_rotary_pos_emb
 
 from retrace.models.attention import lean_attention, rotated, signed
-from retrace.models.heads import make_config, make_model
-from retrace.tokens.tokenizer import Vocabulary
+from retrace.models.heads import make_model
 from tests.counting import Dispatched
-from tests.tiny import MODEL, tiny_config, tiny_tokenizer
+from tests.tiny import tiny_config, tiny_tokenizer
 
 TABLES = signed(lambda angles: (angles.cos(), angles.sin()))
 
@@ -53,8 +52,7 @@ def test_a_saved_config_does_not_name_the_attention() -> None:
 @torch.no_grad()
 def test_no_mask_is_made_of_sliding_attention_that_no_layer_has(kind: str) -> None:
     """ModernBERT's window reaches 64 tokens to each side, so only a longer input needs one."""
-    sizes = MODEL.model_copy(update={"max_positions": 128})
-    config, kernels = make_config("modernbert", sizes, Vocabulary(120, *range(5))), []
+    config, kernels = tiny_config("modernbert", tiny_tokenizer(), max_positions=128), []
     config.layer_types = ["full_attention", kind]
     model = make_model("classifier", config, 1, "lean").eval()
     for length in (60, 100):

@@ -6,9 +6,8 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from retrace.models.dropout import dropped
-from retrace.models.heads import make_config, make_model
-from retrace.tokens.tokenizer import Vocabulary
-from tests.tiny import FAMILIES, MODEL, tiny_tokenizer
+from retrace.models.heads import make_model
+from tests.tiny import FAMILIES, tiny_config, tiny_tokenizer
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.5, 0.99999])
@@ -54,7 +53,7 @@ class Drawn(TorchDispatchMode):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_mask_of_a_model_is_drawn_slowly(family: str) -> None:
-    config = make_config(family, MODEL.model_copy(update={"dropout": 0.25}), Vocabulary.of(tiny_tokenizer()))
+    config = tiny_config(family, tiny_tokenizer(), dropout=0.25)
     model = make_model("classifier", config, 1, "lean").train()
     with Drawn() as found:
         model(input_ids=torch.arange(1, 9)[None])

@@ -13,9 +13,8 @@ from retrace.core.errors import InputError
 from retrace.core.settings import build
 from retrace.core.weights import parameters_by_module
 from retrace.families import llama, roberta
-from retrace.models.heads import longest_input, make_config, make_model, read_model, set_dropout, text_vector
+from retrace.models.heads import longest_input, make_model, read_model, set_dropout, text_vector
 from retrace.models.settings import ModelSettings
-from retrace.tokens.tokenizer import Vocabulary
 from tests.tiny import FAMILIES, MODEL, tiny_config, tiny_pretrained, tiny_tokenizer
 
 
@@ -122,9 +121,8 @@ def test_sizes_that_torch_cannot_count_are_refused(key: str) -> None:
 
 
 def test_settings_that_a_family_does_not_have() -> None:
-    settings = MODEL.model_copy(update={"kv_heads": 1})
     with pytest.raises(InputError, match=r"model\.kv_heads: 1 is not allowed with family: bert; expected null"):
-        make_config("bert", settings, Vocabulary.of(tiny_tokenizer()))
+        tiny_config("bert", tiny_tokenizer(), kv_heads=1)
 
 
 @pytest.mark.parametrize(
@@ -162,14 +160,13 @@ def test_a_family_whose_layers_are_not_where_methods_look(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("family", ["modernbert", "llama"])
 def test_the_base_of_rotary_positions_is_set(family: str) -> None:
     for theta in (None, 1000.0):
-        config = make_config(family, MODEL.model_copy(update={"rope_theta": theta}), Vocabulary.of(tiny_tokenizer()))
+        config = tiny_config(family, tiny_tokenizer(), rope_theta=theta)
         assert ("'rope_theta': 1000.0" in str(config.rope_parameters)) == (theta is not None)
 
 
 @pytest.mark.parametrize(("before", "layers"), [(0.0, 0), (0.1, MODEL.layers)])
 def test_modernbert_has_dropout_after_attention_only_if_it_had_some_in_pretraining(before: float, layers: int) -> None:
-    config = make_config("modernbert", MODEL.model_copy(update={"dropout": before}), Vocabulary.of(tiny_tokenizer()))
-    model = make_model("classifier", config, 0, "eager")
+    model = make_model("classifier", tiny_config("modernbert", tiny_tokenizer(), dropout=before), 0, "eager")
     set_dropout(model, 0.3)
     rates = {name: part.p for name, part in model.named_modules() if isinstance(part, torch.nn.Dropout)}
     assert set(rates.values()) == {0.3}
@@ -180,8 +177,7 @@ def test_modernbert_has_dropout_after_attention_only_if_it_had_some_in_pretraini
 @pytest.mark.parametrize("family", FAMILIES)
 def test_dropout_and_the_spread_of_the_weights_are_as_set(family: str) -> None:
     """Dropout everywhere, of attention weights too; in Llama of these alone."""
-    settings = MODEL.model_copy(update={"dropout": 0.25, "init_std": 0.2})
-    config = make_config(family, settings, Vocabulary.of(tiny_tokenizer()))
+    config = tiny_config(family, tiny_tokenizer(), dropout=0.25, init_std=0.2)
     model = make_model("language_model", config, 1, "eager")
     layers = {part.p for part in model.modules() if isinstance(part, torch.nn.Dropout)}
     of_attention = {part.attention_dropout for part in model.modules() if hasattr(part, "attention_dropout")}
@@ -194,8 +190,7 @@ def test_dropout_and_the_spread_of_the_weights_are_as_set(family: str) -> None:
 
 def test_heads_of_queries_share_keys_and_values() -> None:
     for heads, width in ((None, MODEL.hidden_size), (1, MODEL.hidden_size // MODEL.heads)):
-        settings = MODEL.model_copy(update={"kv_heads": heads})
-        model = make_model("classifier", make_config("llama", settings, Vocabulary.of(tiny_tokenizer())), 1, "eager")
+        model = make_model("classifier", tiny_config("llama", tiny_tokenizer(), kv_heads=heads), 1, "eager")
         assert len(model.get_parameter("model.layers.0.self_attn.k_proj.weight")) == width
 
 

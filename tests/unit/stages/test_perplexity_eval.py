@@ -11,7 +11,6 @@ from retrace.core.files import read_json
 from retrace.core.paths import PRETRAINED, TOKENS
 from retrace.core.paths import TEXT as RUNNING
 from retrace.datasets.text import PARTS, read_documents, text_path
-from retrace.models.heads import make_config
 from retrace.models.language_model import LanguageModel, make_language_model
 from retrace.objectives.language_modelling import mask_id
 from retrace.perplexity.measures import PERPLEXITY_DETAILS, PerplexityFigures, figures_of
@@ -21,7 +20,7 @@ from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, train_tokenizer
 from stages import perplexity_eval
 from stages.perplexity_eval import held_out, measure
-from tests.tiny import MODEL, TEXT, tiny_device, tiny_pretrained, tiny_tokenizer
+from tests.tiny import TEXT, tiny_config, tiny_device, tiny_pretrained, tiny_tokenizer
 from tests.toy import copy_settings
 
 
@@ -76,8 +75,7 @@ def _reported(texts: list[str], family: str, tmp_path: Path) -> PerplexityFigure
 
 
 def _model_of(family: str, tokenizer: SubwordTokenizer) -> LanguageModel:
-    config = make_config(family, MODEL.model_copy(update={"max_positions": 512}), Vocabulary.of(tokenizer))
-    return make_language_model(config, 0, "eager").eval()
+    return make_language_model(tiny_config(family, tokenizer, max_positions=512), 0, "eager").eval()
 
 
 @torch.no_grad()

@@ -22,7 +22,6 @@ from safetensors import safe_open
 from retrace.compute.device import open_device
 from retrace.core.errors import DivergedError, InputError, Interrupted
 from retrace.core.settings import Precision
-from retrace.models.heads import make_config
 from retrace.models.language_model import make_language_model
 from retrace.objectives.language_modelling import masked_batches, mean_loss
 from retrace.training import checkpoint
@@ -31,8 +30,8 @@ from retrace.training.loop import Epoch, Run, Training, train
 from retrace.training.optimizer import make_optimizers
 from retrace.training.progress import Meter
 from retrace.training.settings import OptimizerSettings
-from tests.sharded import STREAM, VOCABULARY, start
-from tests.tiny import MODEL, tiny_device
+from tests.sharded import STREAM, TOKENIZER, VOCABULARY, start
+from tests.tiny import tiny_config, tiny_device
 from tests.unit.compute.test_launch import two_processes
 
 EPOCHS, STEPS = 2, 4  # steps of an epoch
@@ -60,7 +59,7 @@ def _run(at: int | None = None, action: Any = _fail) -> Done:
     `action` comes before the update number `at` of this part; what it returns is added to the loss of that update.
     """
     device = tiny_device()
-    config = make_config("modernbert", MODEL.model_copy(update={"dropout": 0.1}), VOCABULARY)
+    config = tiny_config("modernbert", TOKENIZER, dropout=0.1)
     model, objective = start("modernbert", False, device, config=config)
     loss, passes = objective.loss, itertools.count(-1)  # the first pass counts operations
 
@@ -212,7 +211,7 @@ def test_the_newest_sound_checkpoint_is_used_wherever_it_was_saved(tmp_path: Pat
 
 
 def test_a_checkpoint_is_a_snapshot_without_frozen_weights(tmp_path: Path) -> None:
-    model = make_language_model(make_config("modernbert", MODEL, VOCABULARY), 0, "eager")
+    model = make_language_model(tiny_config("modernbert", TOKENIZER), 0, "eager")
     for name, weight in model.named_parameters():
         weight.requires_grad = name.endswith("norm.weight")
     optimizers = make_optimizers(model, OptimizerSettings(kind="adamw"), 0.1)

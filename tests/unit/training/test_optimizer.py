@@ -5,9 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from retrace.models.heads import make_config, make_model
+from retrace.models.heads import make_model
 from retrace.models.language_model import make_language_model
-from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.optimizer import (
     MOMENTUM,
     TOGETHER,
@@ -71,8 +70,8 @@ def test_batched_matrices_are_updated_as_if_each_were_alone(monkeypatch: pytest.
 def test_a_step_of_bert_base_is_a_few_kernels_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many layers as BERT-base, in the same proportions; a GPU waits for the launch of each kernel."""
     monkeypatch.setitem(TOGETHER, "cpu", TOGETHER["cuda"])
-    sizes = MODEL.model_copy(update={"layers": 12, "intermediate_size": 4 * MODEL.hidden_size})
-    model = make_model("language_model", make_config("bert", sizes, Vocabulary.of(tiny_tokenizer())), 0, "eager")
+    config = tiny_config("bert", tiny_tokenizer(), layers=12, intermediate_size=4 * MODEL.hidden_size)
+    model = make_model("language_model", config, 0, "eager")
     for weight in model.parameters():
         weight.grad = torch.ones_like(weight)
     optimizers = make_optimizers(model, OptimizerSettings(), 0.01)
