@@ -105,8 +105,6 @@ GONE = "'data/own/gone' is not a folder; put"
         ("sources.files", {}, "text/wiki.valid.tokens", None,
          "data/params.yaml: files.text: data/own/text/wiki.valid.tokens: no such file; put wiki.train.tokens, "
          "wiki.valid.tokens, wiki.test.tokens into data/own/text"),
-        ("sources.files", {}, "text/wiki.train.tokens", b"ok\n\xe9t\xe9\n",
-         "data/own/text/wiki.train.tokens:2:1: byte 0xe9 is not UTF-8; save the file as UTF-8"),
         ("sources.files", {}, "squad/train-v2.0.json", MISPLACED,
          "data/own/squad/train-v2.0.json: question q: the answer 'Ada' is not at character 2"),
         ("sources.files", HALVED, "sst2/train.tsv", b"sentence\tlabel\na\t1\n\nb\t0\nc\t3\n",

@@ -85,8 +85,6 @@ def test_a_passage_may_lie_in_a_file(finished: Project, tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("arguments", "lines", "said"),
     [
-        (["sst2", "--method", "lora"], [], "--method: 'lora' is not what params.yaml lists"),
-        (["sst2", "--seed", "7"], [], "--seed: 7 is not what params.yaml lists"),
         (["sst2", "--seed", "1", "--ensemble"], [], "--ensemble uses all seeds; leave out --seed"),
         (["sst2"], [], "nothing to predict: expected a text"),
         (["sst2", "a", " "], [], "text:2: text: '' is not allowed; expected a text"),
