@@ -65,9 +65,8 @@ def test_attention_within_documents_needs_a_model_without_sliding_attention(tmp_
     config = tiny_config("modernbert", TOKENIZER)
     config.layer_types = ["full_attention", "sliding_attention"]
     make_language_model(config, 0, "eager").body.save_pretrained(tmp_path)
-    settings = SETTINGS.model_copy(update={"pretrain": RECIPE.model_copy(update={"intra_document_attention": True})})
     with pytest.raises(InputError, match=r"intra_document_attention: true is not allowed; the model has layers with"):
-        _initial_model(settings, tmp_path, Vocabulary.of(TOKENIZER), "eager")
+        _initial_model(_settings(intra_document_attention=True), tmp_path, Vocabulary.of(TOKENIZER), "eager")
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

@@ -82,21 +82,17 @@ def _points() -> list[str]:
     return Path("reports/live/sst2/full/1/plots/metrics/loss.tsv").read_text().split()
 
 
-def test_a_resumed_run_adds_to_its_curve_and_a_new_one_removes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_resumed_run_adds_to_its_curve_and_a_new_one_removes_it(monkeypatch, is_cut: bool) -> None:
+    """Although it was killed, or the disk was full, while DVCLive wrote its last values, in a file that it empties."""
     _log(range(1, 3))
+    if is_cut:
+        Path("reports/live/sst2/full/1/metrics.json").write_text("")
     _log(range(3, 4), resumes=True)
     assert _points()[-6:] == ["1", "9.0", "2", "8.0", "3", "7.0"]
     monkeypatch.setattr(progress, "BEGINS", 60.0)
     _log(range(1, 3))
     assert not Path("reports/live/sst2/full/1").exists()
-
-
-def test_a_run_resumes_although_it_was_killed_while_dvclive_wrote_its_last_values() -> None:
-    """Or although the disk was full then: DVCLive empties the file before it writes."""
-    _log(range(1, 3))
-    Path("reports/live/sst2/full/1/metrics.json").write_text("")
-    _log(range(3, 4), resumes=True)
-    assert _points()[-6:] == ["1", "9.0", "2", "8.0", "3", "7.0"]
 
 
 def test_only_the_first_process_writes() -> None:
