@@ -23,7 +23,7 @@ from retrace.results.grid import Kind
 from retrace.results.predictions import LOSSES, PREDICTIONS, write_predictions
 from retrace.review.changes import Review
 from retrace.review.changes import review as compare
-from retrace.review.revision import Revision, _is_change, commit_of, default_base
+from retrace.review.revision import Revision, commit_of, default_base
 from retrace.review.text import verdict
 from tests.commands import refused, retrace
 from tests.study import RUN, method_of
@@ -231,15 +231,23 @@ def test_with_one_seed_a_clear_difference_also_has_to_exceed_the_tolerance(repos
     assert _found()[0] == f"better: reviews accuracy (full) +4.0 points{BETTER}"
 
 
-def test_the_same_seeds_are_paired_and_others_are_not(repository: Repository) -> None:
-    """Each of three seeds gains two points, though they lie 20 points apart: their spread would show nothing."""
+PAIRED = "95% interval +0.9 to +3.1 points, of the same seeds, paired"
+
+
+def _gain(repository: Repository) -> None:
+    """Since the last commit each of three seeds gained two points, though they lie 20 points apart."""
     repository.set("finetune.seeds", [1, 2, 3])
     _predict(20, 40, 60)
     repository.commit()
     _predict(16, 36, 56)
     repository.write(_metrics(full=0.82))
+
+
+def test_the_same_seeds_are_paired_and_others_are_not(repository: Repository) -> None:
+    """The seeds' spread would show nothing."""
+    _gain(repository)
     (change,) = _found()[1].changes
-    assert (change.counts, change.why) == (True, "95% interval +0.9 to +3.1 points, of the same seeds, paired")
+    assert (change.counts, change.why) == (True, PAIRED)
     assert 0 < change.interval["low"] < 0.02 < change.interval["high"]
     repository.set("finetune.seeds", [3, 2, 1])
     assert [change.why for change in _found()[1].changes] == ["within the tolerance of 5 points"]
@@ -264,24 +272,14 @@ def test_a_figure_that_is_computed_in_another_way_is_not_within_the_noise_of_equ
         assert [change.why for change in found.changes] == [f"{why}same code, differ by 0.0 points"]
 
 
-@pytest.mark.parametrize(
-    ("part", "why"),
-    [
-        ("dev", "not compared: the examples differ"),
-        ("train", "95% interval +0.9 to +3.1 points, of the same seeds, paired"),
-    ],
-)
+@pytest.mark.parametrize(("part", "why"), [("dev", "not compared: the examples differ"), ("train", PAIRED)])
 def test_other_texts_with_the_same_labels_are_other_examples(repository: Repository, part: str, why: str) -> None:
     """Only those that are scored: what a model was trained on may differ."""
-    repository.set("finetune.seeds", [1, 2, 3])
     folder = Path("data/classification/sst2")
     for name in ("train", "dev"):
         write_text(folder / f"{name}.jsonl", "first\n")
-    _predict(20, 40, 60)
-    repository.commit()
+    _gain(repository)
     write_text(folder / f"{part}.jsonl", "other\n")
-    _predict(16, 36, 56)
-    repository.write(_metrics(full=0.82))
     assert [change.why for change in _found()[1].changes] == [why]
 
 
@@ -692,14 +690,18 @@ def test_a_base_without_dvc_and_settings_is_not_compared(repository: Repository)
         ({"made": [{"changed deps": {"data/own": "deleted", "stages/x.py": "modified"}}]}, True),
         ({"made": ["changed command"]}, True),
         ({"data/own/mine.dvc": [{"changed outs": {"data/own/mine": "modified"}}]}, False),
+        ({"made": [{"changed deps": {"data/classification": "modified", "data/text": "deleted"}}]}, False),
+        ({"made": [{"changed deps": {"data/own": "modified"}}]}, True),
     ],
 )
 def test_what_is_only_absent_is_not_out_of_date(
     repository: Repository, monkeypatch, status: dict[str, Any], is_stale: bool
 ) -> None:
-    """As in a clone without DVC's cache."""
+    """As in a clone without DVC's cache, where a folder of data may have no file but .gitkeep."""
     repository.commit()
     monkeypatch.setattr(Repo, "status", lambda _: status)
+    write_text(Path("data/classification/.gitkeep"), "")
+    write_text(Path("data/own/mine/dev.jsonl"), "")
     assert (Revision().stale_stages == ["made"]) is is_stale
 
 
@@ -721,18 +723,23 @@ def test_other_methods_and_stages_out_of_date_are_named_and_the_rest_is_compared
 
 
 def test_flags_settings_time_and_memory_are_listed(repository: Repository) -> None:
+    """A flag on more seeds is neither new nor resolved; tasks and methods are named as in the settings."""
     write_json(Path("reports/runs/pretrain.json"), RUN.to_json())
     write_json(Path("reports/runs/sst2/full/1.json"), RUN.to_json())
-    repository.commit()
-    flagged = {"sst2": METRICS["sst2"] | {"flags": {"full": {"one_class_only": 2}}}}
-    repository.write(flagged)
+    news: dict[str, Any] = {"baselines": {}, "low_rank": ACCURACY}
+    before, after = (METRICS["sst2"] | {"flags": {"full": {"one_class_only": seeds}}} for seeds in (1, 2))
+    repository.commit({"sst2": before, "ag_news": news})
+    repository.write({"sst2": after, "ag_news": news | {"flags": {"low_rank": {"one_class_only": 1}}}})
     repository.set("lr", 0.5)
     repository.set("seeds", None)
     repository.set("sst2.optimizer", {"kind": "| <b>@octocat</b> [x](y) \x1b[31m\u202e"})
     slower = RUN.to_json() | {"seconds": RUN.seconds * 1.3, "peak_memory_mib": round(RUN.peak_memory_mib * 1.1)}
     write_json(Path("reports/runs/pretrain.json"), slower)
     said = _review()
-    assert "New health flags: sst2 full one class only.\n" in said
+    assert [line for line in said.splitlines() if "flags" in line] == [
+        r"New health flags: ag\_news low\_rank one class only.",  # Markdown, so with escapes
+        "Health flags on more or fewer seeds: sst2 full one class only (was 1, is 2).",
+    ]
     assert "| lr | 0.002 | 0.5 |\n" in said
     assert "| seeds | – | null |\n" in said
     assert "| pretrain: time, s | 46.3 | 60.19 |\n" in said
@@ -754,13 +761,6 @@ def test_data_that_leaks_is_in_the_verdict(repository: Repository) -> None:
     said = _review()
     assert "Resolved health flags: sst2 data dev in training.\n" in said
     assert said.startswith("**no change: all 11 figures are the same.**\n"), "a flag that is gone is not new"
-
-
-def test_flags_name_tasks_and_methods_as_the_settings_do(repository: Repository) -> None:
-    named: dict[str, Any] = {"baselines": {}, "low_rank": ACCURACY}
-    repository.commit({"ag_news": named})
-    repository.write({"ag_news": named | {"flags": {"low_rank": {"one_class_only": 1}}}})
-    assert r"New health flags: ag\_news low\_rank one class only." in _review(), "Markdown, so with escapes"
 
 
 def test_time_is_shown_from_a_fifth_more_of_what_it_was_before(repository: Repository) -> None:
@@ -844,14 +844,10 @@ def test_the_base_may_be_a_commit_of_the_default_branch_that_was_not_pushed(
 def test_the_project_may_be_in_a_folder_of_its_repository(repository: Repository) -> None:
     """DVC finds what git has and what its own cache has, of the base as of the working tree."""
     Path(".git").rename("../.git")
-    repository.set("finetune.seeds", [1, 2, 3])
-    _predict(20, 40, 60)
-    repository.commit()
-    _predict(16, 36, 56)
-    repository.write(_metrics(full=0.82))
+    _gain(repository)
     said, found = _found()
     assert said == f"better: reviews accuracy (full) +2.0 points{BETTER}"
-    assert [change.why for change in found.changes] == ["95% interval +0.9 to +3.1 points, of the same seeds, paired"]
+    assert [change.why for change in found.changes] == [PAIRED]
 
 
 def test_a_shallow_clone_is_not_compared_with_its_own_commit_but_with_what_is_fetched(
@@ -903,16 +899,6 @@ def test_the_loss_on_a_test_set_is_not_called_validation_loss(repository: Reposi
     assert [change.what.name for change in _found()[1].changes] == ["validation loss", "loss"]
 
 
-def test_a_flag_on_more_seeds_is_neither_new_nor_resolved(repository: Repository) -> None:
-    def flagged(seeds: int) -> dict[str, Any]:
-        return {"sst2": METRICS["sst2"] | {"flags": {"full": {"one_class_only": seeds}}}}
-
-    repository.commit(flagged(1))
-    repository.write(flagged(2))
-    (line,) = [line for line in _review().splitlines() if "flags" in line]
-    assert line == "Health flags on more or fewer seeds: sst2 full one class only (was 1, is 2)."
-
-
 def test_what_got_worse_within_the_tolerance_is_no_regression(repository: Repository) -> None:
     """Beyond the noise of paired seeds, but by 2 points of 5; and it is not said to be better."""
     repository.set("finetune.seeds", [1, 2, 3])
@@ -952,11 +938,3 @@ def test_the_base_may_be_an_experiment_of_dvc(repository: Repository) -> None:
     assert commit_of("slower") == commit
     assert "'faster' is not a revision" in refused("review", "--base", "faster")
     assert "'sl*' is not a revision" in refused("review", "--base", "sl*"), "a pattern names no experiment"
-
-
-def test_a_fresh_clones_folders_are_no_change(here: Path) -> None:
-    write_text(Path("data/classification/.gitkeep"), "")
-    changed = {"changed deps": {"data/classification": "modified", "data/text": "deleted"}}
-    assert not _is_change(changed)
-    write_text(Path("data/classification/sst2/dev.jsonl"), "")
-    assert _is_change(changed)
