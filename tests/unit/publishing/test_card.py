@@ -225,23 +225,15 @@ def test_what_training_started_from_is_named() -> None:
 
 @pytest.mark.parametrize(("use", "pipeline"), [("masked", "fill-mask"), ("causal", "text-generation")])
 def test_a_language_model_has_its_perplexity(use: str, pipeline: str) -> None:
+    """One that is not defined is no figure for the hub."""
     published = replace(PUBLISHED, use=use)
-    report = PerplexityReport.from_json({"valid": VALID})
+    report = PerplexityReport.from_json({"valid": VALID | {"pseudo": UNITS | {"perplexity_per_token": None}}})
     card = _card(published, cell=None, scored=[], perplexity=report, origins=[DataOrigin("text", "s")])
     assert "| masked, fixed masks | valid | 6.50 | 7.00 | 0.500 |" in card.text
     found = _metadata(card)
-    assert [of["value"] for of in found["model-index"][0]["results"][0]["metrics"]] == [6.5]
+    (result,) = found["model-index"][0]["results"]
+    assert [(metric["type"], metric["value"]) for metric in result["metrics"]] == [("masked_perplexity", 6.5)]
     assert found["pipeline_tag"] == pipeline
-
-
-def test_a_perplexity_that_is_not_defined_is_no_figure_for_the_hub() -> None:
-    pseudo = UNITS | {"perplexity_per_token": None}
-    facts = {"cell": None, "scored": [], "origins": [DataOrigin("text", "s")]}
-    report = PerplexityReport.from_json({"valid": VALID | {"pseudo": pseudo}})
-    (result,) = _metadata(_card(replace(PUBLISHED, use="masked"), perplexity=report, **facts))["model-index"][0][
-        "results"
-    ]
-    assert [metric["type"] for metric in result["metrics"]] == ["masked_perplexity"]
 
 
 def _method(
@@ -397,23 +389,18 @@ def test_with_one_seed_or_without_scores_the_card_claims_no_more_than_is_known(p
     assert Trained(None, params).results() == ([], "", None)
 
 
-def test_the_settings_of_a_task_are_those_of_its_kind(params) -> None:
-    params["sst2"]["max_length"] = 77
-    assert getattr(Trained(FULL, params).task_settings, "max_length", None) == 77
-    assert isinstance(Trained(SQUAD, params).task_settings, AnswerSettings)
-    assert Trained(None, params).task_settings is None
-
-
-def test_the_epochs_are_those_of_the_method(params) -> None:
+def test_the_settings_of_a_task_are_those_of_its_kind_with_the_epochs_of_the_method(params) -> None:
     """The card says that one of two epochs was chosen; with a single epoch there was no choice."""
-    params["sst2"]["epochs"] = 1
+    params["sst2"] |= {"epochs": 1, "max_length": 77}
     params["methods"]["full"], params["methods"]["lora"] = {}, {"epochs_factor": 2}
     for method, epochs in (("full", 1), ("lora", 2)):
         settings = Trained(Cell("sst2", method, 1), params).task_settings
         assert settings is not None
-        assert settings.epochs == epochs
+        assert (settings.epochs, settings.max_length) == (epochs, 77)
         said = "The epoch was chosen by the validation loss"
         assert any(said in limit for limit in _limits(task_settings=settings)) == (epochs > 1)
+    assert isinstance(Trained(SQUAD, params).task_settings, AnswerSettings)
+    assert Trained(None, params).task_settings is None
 
 
 def test_a_tuning_has_the_settings_of_params_yaml(params) -> None:
