@@ -237,16 +237,6 @@ def test_a_causal_model_goes_on_with_the_text() -> None:
     assert dict(found) == pytest.approx(_expected(AutoModelForCausalLM, ids, len(ids) - 1), abs=1e-5)
 
 
-@pytest.mark.usefixtures("here")
-def test_what_cannot_be_filled_in_is_refused() -> None:
-    tiny_pretrained(PRETRAINED, "bert")
-    words = WordModel(PARAMS)
-    with pytest.raises(InputError, match=r"text: no word is masked; write \[MASK\]"):
-        words.suggestions("the town")
-    with pytest.raises(InputError, match="tokens are too many; the model reads 64"):
-        words.suggestions("the [MASK] " * 40)
-
-
 def test_a_long_run_of_spaces_is_searched_in_a_moment() -> None:
     began = time.process_time()
     assert not _MASKS.search("a" + " " * 20_000 + "b")
