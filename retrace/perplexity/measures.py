@@ -52,7 +52,7 @@ class SplitPerplexity(Record):
 
     SPREAD: ClassVar[str] = "measures"
     measures: dict[str, PerplexityFigures]  # masked and pseudo, or causal; then unigram
-    beats_unigram: bool | None  # None if there is one document
+    beats_unigram: bool | None  # None if a single document has the lower perplexity, which may be chance
     flags: Flags
 
 
@@ -154,8 +154,8 @@ def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resample
     """Every measure's figures, and whether the first measure beats the unigram model by the interval.
 
     Both are scored on the same documents, so they share the resamples, and the difference is paired. With a single
-    document the variation over documents is unknown, and there are no intervals. A text without a scored token has a
-    flag instead of figures.
+    document the variation over documents is unknown, and there are no intervals; a model is then flagged if its loss is
+    not the lower one. A text without a scored token has a flag instead of figures.
     """
     every, measures, drawn = {**measured, "unigram": unigram}, {}, {}
     for name, (losses, sizes) in every.items():
@@ -163,15 +163,18 @@ def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resample
             drawn |= resample({name: resampled(losses, sizes)}, len(losses.sums), resamples, seed)
         measures[name] = figures_of(losses, sizes, drawn[name] if losses.documents > 1 else None)
     model, is_better, flags = next(iter(measured)), None, Flags()
+    likelihoods = (-measured[model][0].mean, -unigram[0].mean)
     if not {model, "unigram"} <= drawn.keys():
         flags["nothing_scored"] = "no token of the text can be scored"
     elif measures[model].intervals and measures["unigram"].intervals:
         differences = drawn["unigram"]["perplexity_per_token"] - drawn[model]["perplexity_per_token"]
-        likelihoods = (-measured[model][0].mean, -unigram[0].mean)
         documents = min(measured[model][0].documents, unigram[0].documents)
         interval = centred_interval(likelihoods[0] - likelihoods[1], differences, documents)
         flags = flag_unless_better(LIKELIHOOD, "unigram", *likelihoods, interval)
         is_better = not flags
+    elif likelihoods[0] <= likelihoods[1]:
+        means = "log likelihood per token {:.5g}, unigram {:.5g}".format(*likelihoods)
+        is_better, flags["not_above_unigram"] = False, f"{means}; of a single document"
     return SplitPerplexity(measures=measures, beats_unigram=is_better, flags=flags)
 
 

@@ -152,6 +152,13 @@ def test_one_document_has_figures_and_no_interval() -> None:
     assert found.measures["masked"].to_json().keys() == {"perplexity_per_token", "perplexity_per_word", "bits_per_byte"}
 
 
+def test_on_one_document_a_model_that_is_not_better_than_word_frequencies_is_flagged() -> None:
+    for loss in (3.0, 10.8):
+        found = _report(np.array([loss]), np.array([3.0]))
+        said = f"log likelihood per token -{loss:g}, unigram -3; of a single document"
+        assert (found.beats_unigram, found.flags) == (False, {"not_above_unigram": said})
+
+
 @pytest.mark.parametrize("chunk", [2, measures.CHUNK])  # tokens counted at a time
 def test_the_unigram_model_by_hand(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
     monkeypatch.setattr(measures, "CHUNK", chunk)

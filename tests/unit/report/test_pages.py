@@ -850,7 +850,6 @@ def test_the_perplexity_stands_beside_a_unigram_models() -> None:
         (170.0, False, "170.0 per token; a unigram model’s is 163.4, which it does not beat."),
         (150.0, False, "150.0 per token; a unigram model’s is 163.4, which it does not beat significantly."),
         (6.17, None, "6.2 per token; a unigram model’s is 163.4."),
-        (170.0, None, "170.0 per token; a unigram model’s is 163.4, which it does not beat."),
         (None, False, "too large for a float."),
     ):
         masked, unigram = (UNITS | {"perplexity_per_token": value} for value in (own, 163.4))
