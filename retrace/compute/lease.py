@@ -35,13 +35,15 @@ def lease_gpus() -> None:
     launcher started more processes than there are GPUs.
     """
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # nvidia-smi's; CUDA's own begins with the fastest
-    gpus = {} if _leases or is_true("RETRACE_SHARE_GPUS") else visible_gpus()
+    gpus = {} if _leases else visible_gpus()
     names, uuids = list(gpus), list(gpus.values())
     rank, processes = int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    if gpus and (processes == 1 or len(gpus) == 1):  # Slurm may show each process a GPU of its own
+    if len(gpus) == 1 and rank > 0:  # Slurm may show each process a GPU of its own
+        os.environ["LOCAL_RANK"] = "0"  # DistributedDataParallel takes the GPU of this number
+    if is_true("RETRACE_SHARE_GPUS"):
+        return
+    if gpus and (processes == 1 or len(gpus) == 1):
         os.environ["CUDA_VISIBLE_DEVICES"] = names[_take_first(uuids, processes)]
-        if rank > 0:  # DistributedDataParallel takes the GPU of this number, and only one is left
-            os.environ["LOCAL_RANK"] = "0"
     elif processes <= len(gpus):
         if rank > 0:
             _await_taken(uuids[rank - 1])

@@ -114,9 +114,10 @@ def test_processes_of_one_launcher_do_not_wait_for_the_only_gpu(tmp_path: Path) 
 def test_the_only_gpu_that_a_process_sees_is_its_first(tmp_path: Path) -> None:
     """DistributedDataParallel would send the batches of the process with LOCAL_RANK 1 to a second one."""
     gpus = {**pretend_gpus(tmp_path, 2), "LOCAL_WORLD_SIZE": "2"}
-    ranks = [_start(gpus, LOCAL_RANK=rank, CUDA_VISIBLE_DEVICES=rank) for rank in "01"]
-    assert [_line(rank.stdout) for rank in ranks] == ["0 0", "0 1"]
-    _end(*ranks)
+    for share in ("false", "true"):
+        ranks = [_start(gpus, LOCAL_RANK=rank, CUDA_VISIBLE_DEVICES=rank, RETRACE_SHARE_GPUS=share) for rank in "01"]
+        assert [_line(rank.stdout) for rank in ranks] == ["0 0", "0 1"]
+        _end(*ranks)
 
 
 @pytest.mark.parametrize(
