@@ -25,8 +25,14 @@ from retrace.review.revision import FIGURE, Revision, data_of, have_other_data, 
 from retrace.statistics.comparisons import Difference, difference
 from retrace.statistics.intervals import Scored, resample
 
+BLOCK = "pretrain.block_size"
 # Of perplexity, by measure: figures with other values are not comparable.
-SETTINGS = {"masked": ("mask_rate",), "causal": ("stride",), "pseudo": ("pseudo_passages", "seed")}
+SETTINGS = {
+    "masked": ("perplexity.mask_rate", BLOCK),
+    "causal": ("perplexity.stride", BLOCK),
+    "pseudo": ("perplexity.pseudo_passages", "perplexity.seed", BLOCK),
+}
+DEFAULTS = {f"perplexity.{name}": field.default for name, field in PerplexitySettings.model_fields.items()}
 
 
 class Paired(NamedTuple):
@@ -87,10 +93,11 @@ def why_not_comparable(split: str, measure: str, sides: Sequence[Revision]) -> s
         is_same = have_other_data(TOKENIZER, sides) and not have_other_data(TEXT, sides)  # but for unknown words
         differ = "the tokenizers know different parts of the text" if is_same else "the text differs"
         return "the passages differ" if is_pseudo else differ
+    sizes_are_known = is_pseudo and all(map(_documents, sides))  # a passage that is cut to a block has another size
     for key in SETTINGS.get(measure, ()):
-        default = PerplexitySettings.model_fields[key].default
-        if len({flat(side.params).get(f"perplexity.{key}", default) for side in sides if side.params}) > 1:
-            return f"perplexity.{key} differs"
+        found = {flat(side.params).get(key, DEFAULTS.get(key)) for side in sides if side.params}
+        if len(found - {None}) > 1 and not (key == BLOCK and sizes_are_known):  # None: left out, without a default
+            return f"{key} differs"
     is_per_token_only = measure == "unigram" or any((split, measure) not in _documents(side) for side in sides)
     return "the tokenizer differs" if is_per_token_only and _have_other_tokens(split, sides) else ""
 

@@ -574,14 +574,30 @@ def test_perplexities_of_a_causal_model_with_another_stride_are_not_compared(rep
     assert [change.counts for change in _found(code=1)[1].changes] == [True]
 
 
+@pytest.mark.parametrize("kind", ["masked", "causal"])
+def test_perplexities_in_blocks_of_another_length_are_not_compared(repository: Repository, kind: str) -> None:
+    """In shorter blocks fewer tokens are read beside each, so the same model has a higher perplexity."""
+    repository.commit(perplexity=_lose([1.8] * 100, kind=kind))
+    repository.write(perplexity=_lose([2.4] * 100, kind=kind))
+    repository.set("pretrain.block_size", 64)
+    assert [change.why for change in _found()[1].changes] == ["not compared: pretrain.block_size differs"]
+
+
+def test_passages_that_no_block_cuts_are_compared(repository: Repository) -> None:
+    repository.commit(perplexity=_lose([1.8] * 100, kind="pseudo"))
+    repository.write(perplexity=_lose([2.4] * 100, kind="pseudo"))
+    repository.set("pretrain.block_size", 64)
+    assert [change.counts for change in _found(code=1)[1].changes] == [True]
+
+
 def test_without_losses_pseudo_perplexities_of_other_passages_are_not_compared(repository: Repository) -> None:
     """As in a fresh clone: the sizes of the base's passages are not there, but its settings are."""
     repository.commit(perplexity={"valid": {"pseudo": 6.0, "unigram": 160.0}})
     repository.write(perplexity={"valid": {"pseudo": 9.0, "unigram": 160.0}})
     assert _found(code=1)[0] == "worse: pseudo perplexity (valid) +3.00"
-    for key, other in (("seed", 1), ("pseudo_passages", 8)):
-        repository.set(f"perplexity.{key}", other)
-        assert [change.why for change in _found()[1].changes] == [f"not compared: perplexity.{key} differs"]
+    for key, other in (("pretrain.block_size", 64), ("perplexity.seed", 1), ("perplexity.pseudo_passages", 8)):
+        repository.set(key, other)
+        assert [change.why for change in _found()[1].changes] == [f"not compared: {key} differs"]
 
 
 def test_what_only_one_has_is_named_and_no_flag_is_resolved_by_it(repository: Repository) -> None:
