@@ -15,8 +15,8 @@ from transformers import PreTrainedConfig
 
 from retrace.compute.device import attention_of, is_sharded, uses_bf16
 from retrace.core.errors import InputError
-from retrace.core.files import size
-from retrace.core.paths import CHECKPOINT, FACTS, PRETRAINED, checkpoint_facts, named_checkpoint
+from retrace.core.files import read_text, size
+from retrace.core.paths import CHECKPOINT, FACTS, PRETRAINED, PROJECT, checkpoint_facts, named_checkpoint
 from retrace.core.settings import Precision, build
 from retrace.estimates.architectures import described, find_model, recipe_config
 from retrace.estimates.memory import FLOAT, Load, Needs, update_needs
@@ -117,10 +117,14 @@ def planned_memory(params: Mapping[str, Any], name: str) -> int | None:
 
 
 def _configs(params: Mapping[str, Any]) -> dict[str | None, PreTrainedConfig | None]:
-    """The config of each model that is fine-tuned, by its name; None is the name of the one pretrained here."""
-    grid = Grid.read(params)
-    bases = dict.fromkeys(read_method(params, label).settings.checkpoint for label in grid.every_method)
-    return {name: config_of(params, name) for name in bases}
+    """The config of each model that is trained, by its name; None is the name of the one pretrained here.
+
+    The pipeline pretrains even if no method starts from that model; a study with a pipeline of its own may not.
+    """
+    bases = [read_method(params, label).settings.checkpoint for label in Grid.read(params).every_method]
+    if "stages.pretrain" in read_text(PROJECT / "dvc.yaml"):
+        bases.append(None)
+    return {name: config_of(params, name) for name in dict.fromkeys(bases)}
 
 
 def config_of(params: Mapping[str, Any], name: str | None = None) -> PreTrainedConfig | None:

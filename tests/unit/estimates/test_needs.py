@@ -207,11 +207,24 @@ def test_too_little_is_one_line(machine, monkeypatch, short: str, message: str) 
     assert retrace("needs").code == (2 if short == "disk" else 0)
 
 
+def test_pretraining_is_planned_where_every_method_starts_from_a_checkpoint_of_its_own(machine, monkeypatch) -> None:
+    """The pipeline pretrains all the same; that of a study may not."""
+    machine.project.set("checkpoints", {"bert": {"family": "bert", "checkpoint": BERT}})
+    machine.project.set_all({"methods.full": {"checkpoint": "bert"}, "finetune.methods": ["full"]})
+    machine.project.set("finetune.squad_methods", [])
+    tuned = ["sst2 full 1", "sst2 full 2"]
+    assert [run.name for run in _planned()] == ["pretrain", *tuned]
+    monkeypatch.setattr(needs, "PROJECT", machine.project.folder)
+    Path("dvc.yaml").write_text("stages: {}\n")
+    assert [run.name for run in _planned()] == tuned
+
+
 def test_a_model_of_unknown_size_is_named(machine) -> None:
-    models = {"other": {"family": "bert", "checkpoint": f"org/other@{'a' * 40}"}}
+    unknown = f"org/other@{'a' * 40}"
+    models = {"other": {"family": "bert", "checkpoint": unknown}}
     only = {"methods.full": {"checkpoint": "other"}, "finetune.methods": ["full"], "finetune.squad_methods": []}
-    machine.project.set_all({"checkpoints": models, **only})
-    said = "needs: the sizes of other are not known before they are fetched, and left out\n"
+    machine.project.set_all({"checkpoints": models, "model.checkpoint": unknown, **only})
+    said = "needs: the sizes of other, model are not known before they are fetched, and left out\n"
     assert retrace("needs").out == said
 
 
