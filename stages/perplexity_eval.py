@@ -24,7 +24,7 @@ from retrace.datasets.text import read_documents, text_path
 from retrace.models.language_model import LanguageModel, read_language_model
 from retrace.objectives.language_modelling import masked_batches, sliding_batches
 from retrace.perplexity import measures
-from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
+from retrace.perplexity.losses import ENDS, document_losses, pseudo_losses, sample_passages, sizes_of
 from retrace.perplexity.settings import PerplexityParams
 from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, load_tokenizer
@@ -52,7 +52,8 @@ def main() -> None:
             if device.is_main:
                 unigram = measures.unigram_losses(train, text.stream, text.lengths, vocabulary.size, vocabulary.special)
                 samples, seed = params.bootstrap_samples, params.bootstrap_seed
-                splits[part] = measures.with_intervals(every[part], (unigram, text.sizes), samples, seed)
+                baseline = (unigram, text.sizes)
+                splits[part] = measures.with_intervals(every[part], baseline, samples, seed, text.unknown_share)
                 found = {name: figures.perplexity_per_token for name, figures in splits[part].measures.items()}
                 said = (f"{name} {value:.2f}" for name, value in found.items() if value is not None)
                 print(f"{part}: {'  '.join(said)}")
@@ -71,6 +72,12 @@ class HeldOutText:
     stream: np.ndarray
     lengths: np.ndarray  # (D,), the number of tokens of each document
     sizes: measures.Sizes
+
+    @property
+    def unknown_share(self) -> float:
+        """The share of the tokens that the tokenizer does not know; 0 in an empty text."""
+        tokens = self.lengths.sum() - ENDS * len(self.lengths)
+        return float(1 - self.sizes.tokens.sum() / tokens) if tokens else 0.0
 
 
 def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> HeldOutText:

@@ -48,6 +48,7 @@ MEANINGS = {
         ("dev_in_training", "test_in_training"),
         "Some of these examples are in the training data word for word, so scores may be too high.",
     ),
+    "unknown_tokens": "The perplexity is that of the other tokens.",
 }
 
 

@@ -95,6 +95,15 @@ def test_a_text_without_a_token_to_score_has_no_figures_and_a_flag() -> None:
     assert report.to_json() == {"masked": absent, "unigram": absent, "beats_unigram": None, "flags": flags}
 
 
+def test_a_text_whose_tokens_are_often_unknown_is_flagged() -> None:
+    asked = np.full(40, 10.0)
+    own, other = (_documents(np.full(40, mean), asked) for mean in (2.0, 3.0))
+    found = [measures.with_intervals({"masked": own}, other, 100, 0, share) for share in (0.1, 0.354)]
+    said = "35% of the text’s tokens are unknown and not scored"
+    assert [split.flags for split in found] == [{}, {"unknown_tokens": said}]
+    assert all(split.beats_unigram for split in found)
+
+
 def test_a_resample_is_a_ratio_of_sums_over_documents() -> None:
     found = measures.resampled(THREE, SIZES)(np.array([[1.0, 1, 1], [3, 0, 0], [0, 2, 1]]))
     assert found["perplexity_per_token"].tolist() == [15 / 5, 2, 16 / 6]

@@ -32,6 +32,7 @@ def test_a_stream_goes_with_its_text(tmp_path: Path) -> None:
     found = held_out(tokens, text, tokenizer)
     assert (len(found.stream), found.lengths.tolist()) == (sum(lengths), lengths)
     assert found.sizes.tokens.tolist() == [7, 5]  # the vocabulary lacks the signs of headings
+    assert found.unknown_share == 4 / 16
     text.write_text(f"{text.read_text()}\nand more")
     with pytest.raises(InputError, match=r"valid\.npy: these are not the tokens of .*valid\.tokens; run tokenize"):
         held_out(tokens, text, tokenizer)
