@@ -112,6 +112,8 @@ def fine_tune(
     parts = {"train": objective.examples, "dev": task.examples("dev")}
     if task.has_test:
         parts["test"] = task.examples("test")
+    if device.is_main:
+        _note_truncated(task, parts, settings.max_length, title)
     with computed_once(task, model, parts, 2 * settings.batch_size, device) as prepared:
         if prepared.parts is not parts:
             device = replace(device, compiler=None)  # compiling gains nothing for a head alone
@@ -130,6 +132,15 @@ def fine_tune(
             tests.append(recorder.tested(kept))
     rows = [row for epoch in found for row in epoch["rows"]]
     return Tuned(task.kind, rows, losses, speed, objective.drawn, tests)
+
+
+def _note_truncated(task: Task[Example], parts: Parts[Example], longest: int, title: str) -> None:
+    """Print how many texts of each split the model does not read whole."""
+    for part, examples in parts.items():
+        count = sum(map(task.is_truncated, examples))
+        if count:
+            share = f"{count:,} of {len(examples):,} texts of {part}"
+            print(f"{title}  {share} are longer than {longest} tokens and truncated", flush=True)
 
 
 class _Recorder(Generic[Example]):

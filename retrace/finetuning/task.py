@@ -42,6 +42,10 @@ class Task(Protocol[Example]):
         """Tokens of an example."""
         ...
 
+    def is_truncated(self, example: Example) -> bool:
+        """Whether the model reads less than the whole text, as it is longer than the task's maximum."""
+        return False
+
     def wrap(self, model: nn.Module) -> nn.Module:
         """The model for `scores`, made from one with the task's head: by default that model itself."""
         return model

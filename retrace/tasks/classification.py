@@ -28,6 +28,7 @@ class EncodedExample:
     length: int  # tokens; unchanged when a feature's index replaces the ids
     second: int  # where the second text begins; the number of tokens if there is none, or the tokenizer has no segments
     label: int
+    is_truncated: bool = False
 
     @property
     def segments(self) -> np.ndarray:
@@ -74,7 +75,7 @@ class Classification(Task[EncodedExample]):
         for encoding, example in zip(self._tokenizer.encode_batch(texts), examples, strict=True):
             ids = encoding.ids
             second = next((place for place, segment in enumerate(encoding.type_ids) if segment), len(ids))
-            encoded.append(EncodedExample(ids, len(ids), second, example.label))
+            encoded.append(EncodedExample(ids, len(ids), second, example.label, bool(encoding.overflowing)))
         return encoded
 
     def _check_length(self, in_pairs: bool) -> None:
@@ -85,6 +86,9 @@ class Classification(Task[EncodedExample]):
 
     def length(self, example: EncodedExample) -> int:
         return example.length
+
+    def is_truncated(self, example: EncodedExample) -> bool:
+        return example.is_truncated
 
     def collate(self, examples: Sequence[EncodedExample], length: int | None = None) -> Tensors:
         """ids (B, T), labels (B,); if the model needs them, padding mask and segments, (B, T)."""

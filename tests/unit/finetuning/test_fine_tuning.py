@@ -65,6 +65,16 @@ def test_every_epoch_is_written_and_the_best_weights_kept(task: Classification, 
     np.testing.assert_allclose(best.rows["logit_1"], np.stack(scores)[:, 1], atol=1e-5)
 
 
+def test_texts_that_are_not_read_whole_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """[CLS], three words and [SEP] are five tokens."""
+    rows = ["the the the\t0", "the the\t1", "the the the the\t1", "the\t0"]
+    task = Classification(tiny_sentences(tmp_path, rows), TOKENIZER, 5)
+    fine_tune(task, _model(), SETTINGS.model_copy(update={"epochs": 1, "max_length": 5}), 1, tiny_device(), "t")
+    said = [line for line in capsys.readouterr().out.splitlines() if "truncated" in line]
+    count = "1 of 4 texts of {} are longer than 5 tokens and truncated"
+    assert said == [f"t  {count.format(part)}" for part in ("train", "dev")]
+
+
 @pytest.mark.parametrize(
     ("keep", "losses", "kept"),
     [("best", [0.1, 0.5, 0.4, 0.4], 2), ("last", [0.1, 0.3, 0.4, 0.5], 3)],  # never the untrained; the first of equals
