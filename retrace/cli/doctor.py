@@ -173,7 +173,7 @@ def _locks() -> Iterator[Finding]:
         where = f" as process {run.process} of {run.host}" if run.process else ""  # it has yet to write its ID
         yield Finding("locks", f"{run.path.stem} runs{where}")
     if (found := holder(Path(".dvc/tmp/lock"))) is not None:
-        yield Finding("locks", f"DVC works here as process {found.process}")
+        yield Finding("locks", f"DVC is running here as process {found.process}")
     if fault := lock_fault():
         yield Finding("locks", f"{fault}, so DVC will not start", "retrace check")
     elif not runs:
@@ -240,7 +240,7 @@ def _cache() -> Iterator[Finding]:
     if free >= 2 * needed:
         yield Finding("space", said)
     else:
-        yield Finding("space", f"{said}; outputs that only other commits use can go", "dvc gc --workspace")
+        yield Finding("space", f"{said}; outputs that only other commits use can be removed", "dvc gc --workspace")
 
 
 def _cached(store: Path, digest: str) -> Path:

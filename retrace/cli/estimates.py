@@ -168,8 +168,8 @@ def plan(
 ) -> None:
     """Print the memory and time of pretraining with the settings in params.yaml, a line for each number of devices.
 
-    Memory is the peak of tensors in an update with the attention of GPUs; the program and memory fragmentation come on
-    top, and validation, which reads 32 blocks at once, may take more if the vocabulary is large.
+    Memory is the peak of tensors in an update with the attention kernels of GPUs. The program and memory fragmentation
+    come on top, and validation, which reads 32 blocks at once, may take more if the vocabulary is large.
     RETRACE_MICRO_BATCH and RETRACE_ACTIVATION_CHECKPOINTING are taken into account. Disk is what the run writes: the
     model, DVC's copy of it, and, during the run, two checkpoints and one being written. Time follows from FLOPs, a
     device's peak and the share of it that is reached. That share is an assumption; reports/runs/pretrain.json has the

@@ -36,6 +36,7 @@ COMMANDS = {
     "stop": ("repro", "ask running stages to save and stop"),
     "study": ("study", "run published studies, and compare their figures with Retrace's"),
 }
+HELP = "Train, fine-tune and compare language models in one cached pipeline."
 WIDTH = 10_000  # of tables, so that no line is wrapped
 SHOWN = 5  # items of a list
 EXPECTED = {"float_parsing": "a number", "int_parsing": "a whole number"}  # by the type of pydantic's error
@@ -96,7 +97,7 @@ def main() -> None:
 
 
 def _main() -> None:
-    commands = Commands(name="retrace", help="A language-model lab that is one cached pipeline.", rich_markup_mode=None)
+    commands = Commands(name="retrace", help=HELP, rich_markup_mode=None)
     try:
         code = commands.main(sys.argv[1:] or ["--help"], prog_name="retrace", standalone_mode=False)
     except typer.TyperException as error:

@@ -105,7 +105,7 @@ class Sender:
         """Push new results until the end, reporting only the first of several failures in a row."""
         is_sent = True
         while not self._ended.wait(PAUSE if is_sent else AGAIN):
-            is_sent = self._try(f"tried again every {AGAIN:.0f} seconds", is_silent=not is_sent)
+            is_sent = self._try(f"trying again every {AGAIN:.0f} seconds", is_silent=not is_sent)
 
     def _try(self, then: str, is_silent: bool = False) -> bool:
         """Push, and report a failure unless `is_silent`; returns whether it succeeded."""

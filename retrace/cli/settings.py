@@ -43,8 +43,8 @@ anything.
 - `dvc repro` reruns what depends on a changed value; `dvc exp run -S lr=5e-4 -S {DATA_PARAMS}:sample.seed=2`
   tries values without editing, `-S +pretrain.max_tokens=100000` adds a key that the file leaves out, and
   `-S 'finetune.methods=[full,lora]'` sets a list.
-- `retrace preset real` writes a file of [presets/](../presets) into {PARAMS}, after presets/sample.yaml. A preset is a
-  YAML file with some of these keys; those of {DATA_PARAMS} go in a section of that name.
+- `retrace preset real` writes presets/sample.yaml and then presets/real.yaml into {PARAMS}. A preset in
+  [presets/](../presets) is a YAML file with some of these keys; those of {DATA_PARAMS} go in a section of that name.
 - NAME in a key is a name of your own.
 """
 TASKS = {"finetune-sst2": "sst2", "finetune-squad": "squad"}  # the task that a stage always has
