@@ -247,7 +247,7 @@ def _pretrained(changes: Sequence[Change], old: Revision, new: Revision) -> Iter
     differ = all(kinds) and kinds[0].isdisjoint(kinds[1])
     differ |= any(change.place.figure == FIGURE and change.place.who != "pseudo" for change in models)
     if differ and any(change.place.figure != FIGURE and change.is_compared for change in models):
-        yield "the pretrained models differ, and there is one of each: no interval covers other seeds of pretraining"
+        yield "the pretrained models differ, with one on each side, so no interval covers other seeds of pretraining"
 
 
 def _moved(old: Mapping[str, Any], new: Mapping[str, Any], absent: Any) -> list[Moved]:

@@ -92,7 +92,7 @@ def _table(changes: Sequence[Change]) -> Table | None:
          shown(change.what, change.old), shown(change.what, change.new), _difference(change), change.why)
         for change in changes
     ]  # fmt: skip
-    header = ("of", "figure", "direction", "before", "now", "difference", "why")
+    header = ("result of", "figure", "direction", "before", "now", "difference", "why")
     return Table(header, rows) if rows else None
 
 
