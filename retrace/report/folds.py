@@ -47,10 +47,10 @@ def _pairs(task: TaskResults) -> Fold:
         ))  # fmt: skip
     header = ("score", "methods", "difference", "95% interval", "test", "p, corrected", "better", "detectable")
     note = (
-        "On the same examples. A method is called better if p < 0.05 after Holm’s correction over all pairs of the "
-        "same score. Intervals are of one pair, uncorrected, and may exclude 0 where the test shows no difference. "
-        "Detectable: the smallest true difference that this data would detect with a power of 80%, all pairs tested; "
-        "–: none on this scale."
+        "Both methods of a pair are scored on the same examples. A method is called better if p < 0.05 after Holm’s "
+        "correction over all pairs of the same score. Intervals are for one pair, uncorrected, and may exclude 0 where "
+        "the test shows no difference. Detectable: the smallest true difference that this data would detect with a "
+        "power of 80%, corrected for all pairs; –: none on this scale."
     )
     note += f" Differences of {each_once(shares)} are in percentage points." if shares else ""
     verdicts = {pair.verdict for pair in pairs}

@@ -149,7 +149,7 @@ def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], 
                   svg.tag("text", f"{value:,.0f} s", x="100%", dx=50, **text)]  # fmt: skip
     label = "Seconds: " + ", ".join(f"{name} {value:.0f}" for (name, _), value in bars.items())
     note = (
-        "Seconds by stage; for training, of the updates only, summed over seeds. The report’s own time is not included."
+        "Seconds by stage; training counts only the updates, summed over seeds. The report’s own time is not included."
     )
     return Fold(
         "Time",

@@ -244,10 +244,10 @@ def thresholds(task: TaskResults, found: Mapping[str, AnswerBreakdown]) -> list[
 
     note = (
         f"{capital(task.figure.name)} by the threshold: the method abstains where the score of “no answer” is above "
-        "that of its best span by more than the threshold. Dashed: 0, the threshold used. Ring and figure: the best "
-        "score and its threshold, chosen on these same questions and therefore optimistic"
+        "that of its best span by more than the threshold. Dashed: 0, the threshold used. Ring, and number beside the "
+        "name: the best score, which is optimistic, as its threshold was chosen on these same questions"
     )
-    note += _of_seeds(task, ", one for all seeds; under “Every score” each seed has its own") + "."
+    note += _of_seeds(task, "; one threshold for all seeds, while under “Every score” each seed has its own") + "."
     return [_row(task, "threshold", "When to answer", note, draw, lambda method: figure_text(best[method][1], 1))]
 
 
