@@ -98,7 +98,7 @@ class Sender:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._ended.set()
         self._thread.join()
-        if not self._try("run it again to send the results") and kind is None:
+        if not self._try("run the command again to send the results") and kind is None:
             raise typer.Exit(1)
 
     def _watch(self) -> None:

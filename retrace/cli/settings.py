@@ -137,7 +137,7 @@ def preset(presets: Annotated[list[str], Presets], hours: Annotated[str | None, 
     changed = write_presets(presets, hours=hours)
     named = " and ".join(str(_find(name, Path())) for name in presets)
     if not changed:
-        print(f"{PARAMS} and {DATA_PARAMS} have the values of {named} already")
+        print(f"{PARAMS} and {DATA_PARAMS} already have the values of {named}")
         return
     count = sum(changed.values())
     print(f"wrote {named} into {' and '.join(map(str, changed))}: {count} value{'' if count == 1 else 's'} changed")

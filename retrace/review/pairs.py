@@ -91,7 +91,7 @@ def why_not_comparable(split: str, measure: str, sides: Sequence[Revision]) -> s
     is_pseudo = measure == "pseudo"
     if _differ("bytes", split, sides, is_pseudo) or (not all(map(_documents, sides)) and have_other_data(TEXT, sides)):
         is_same = have_other_data(TOKENIZER, sides) and not have_other_data(TEXT, sides)  # but for unknown words
-        differ = "the tokenizers know different parts of the text" if is_same else "the text differs"
+        differ = "different words are unknown to the two tokenizers" if is_same else "the text differs"
         return "the passages differ" if is_pseudo else differ
     sizes_are_known = is_pseudo and all(map(_documents, sides))  # a passage that is cut to a block has another size
     for key in SETTINGS.get(measure, ()):

@@ -240,7 +240,7 @@ def _leave_out_remote(repo: Repo) -> str:
             get_cloud_fs(repo.config, name=name)
     except ImportError as error:
         del repo.config["core"]["remote"]
-        return f"the remote {name} was not asked: {first_line(error)}"
+        return f"the remote {name} was not used: {first_line(error)}"
     except DvcException:  # DVC is configured wrongly, which other commands report
         pass
     return ""

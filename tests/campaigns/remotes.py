@@ -201,7 +201,7 @@ class Trials:
         self.wire.cut_after(0)
         code, said = self.run(clone, *PUSH, "data/dvc.yaml:model")
         told = [line for line in said.splitlines() if line.startswith("error: not sent to remote storage: ")]
-        wrong = [] if code == 1 and told and told[-1].endswith("run it again to send the results") else [said]
+        wrong = [] if code == 1 and told and told[-1].endswith("run the command again to send the results") else [said]
         yield Outcome("a remote that takes nothing", wrong)
         self.wire.cut_after(math.inf)
 

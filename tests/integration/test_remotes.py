@@ -157,7 +157,7 @@ def test_a_cut_transfer_stops_no_stage_and_goes_on(tmp_path: Path, project: Path
     (remote_ / "files").touch()  # where a folder is to be
     done = retrace("repro", "--push")
     assert done.code == 1
-    assert re.fullmatch(f"{NOT_SENT}.*; run it again to send the results", done.err.splitlines()[-1])
+    assert re.fullmatch(f"{NOT_SENT}.*; run the command again to send the results", done.err.splitlines()[-1])
     assert done.err.count(NOT_SENT) <= 2  # meanwhile, and in the end
     assert Path("made").is_file()
     (remote_ / "files").unlink()

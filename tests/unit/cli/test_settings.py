@@ -129,7 +129,7 @@ def test_a_preset_says_how_many_values_it_changed_and_where(folder: Path) -> Non
     assert int(said[1]) > 10
     write_presets(["sample"])
     assert retrace("preset", "real", "--hours", "0.5") == done, "the sample's preset undid it"
-    again = "params.yaml and data/params.yaml have the values of {} already\n"
+    again = "params.yaml and data/params.yaml already have the values of {}\n"
     retrace("preset", "sample")
     assert retrace("preset", "sample").out == again.format("presets/sample.yaml")
     Path("own.yaml").write_text("lr: 0.00123\n")

@@ -145,7 +145,7 @@ def test_the_limits_say_what_the_figures_do_not() -> None:
     last, best = (SimpleNamespace(max_length=128, epochs=2, checkpoint=kept) for kept in ("last", "best"))
     length = "It was trained on at most 128 tokens at once."
     assert _limits(task_settings=last)[1:] == _limits(task_settings=best, is_tested=True)[1:] == [length]
-    chosen = "The epoch was chosen by the validation loss, so the figures are slightly better than on new data."
+    chosen = "The epoch was chosen by the validation loss, so the figures may be slightly better than on new data."
     assert _limits(task_settings=best)[1:] == [length, chosen]
     once = SimpleNamespace(max_length=256, train_length=128, epochs=1, checkpoint="best")
     assert _limits(task_settings=once)[1:] == [length], "one epoch leaves nothing to choose"
@@ -501,7 +501,7 @@ def test_a_checkpoint_whose_weights_were_drawn_anew_is_not_what_training_started
 
 
 def test_a_model_that_began_at_random_says_so(params) -> None:
-    said = "Its weights were random; only its tokenizer has seen other text than the following."
+    said = "Its weights were random; only its tokenizer was trained on more text than the following."
     assert [said in _card(is_random=is_random).text for is_random in (False, True)] == [False, True]
     assert "Its weights were random.\n" in _card(is_random=True, tokenizer_saw_more=False).text
     assert Trained(Cell("sst2", "scratch", 1), params).started == {}

@@ -396,7 +396,7 @@ def test_a_remote_whose_client_is_not_installed_is_done_without(repository: Repo
     (change,) = found.changes
     assert change.why.startswith("within the tolerance of 5 points; one seed, 95% interval +1.3 to +6.7 points")
     why = "oss is supported, but requires 'dvc-oss' to be installed"
-    assert found.notes == [f"the remote far was not asked: {why}"]
+    assert found.notes == [f"the remote far was not used: {why}"]
 
 
 def test_settings_of_dvc_that_it_cannot_read_are_an_error(repository: Repository) -> None:
@@ -559,7 +559,7 @@ def test_the_same_text_of_which_another_tokenizer_knows_more_is_not_said_to_diff
     _lock({"data/text": "one", "models/tokenizer": "one"})
     repository.commit(perplexity=_lose([1.8] * 100))
     repository.write(perplexity=_lose([2.4] * 100, size=84))
-    for text, why in (("one", "the tokenizers know different parts of the text"), ("two", "the text differs")):
+    for text, why in (("one", "different words are unknown to the two tokenizers"), ("two", "the text differs")):
         _lock({"data/text": text, "models/tokenizer": "two"})
         assert [change.why for change in _found()[1].changes] == [f"not compared: {why}"]
 
