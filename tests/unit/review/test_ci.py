@@ -139,16 +139,22 @@ def _posted(tmp_path: Path, text: str, comment: str = "") -> str:
         ([{"id": 11, "body": "Thanks"}, {"id": 12}], "--request PUT --data-urlencode body@body.md {}/12"),
     ],
 )
-def test_gitlabs_comment_is_updated_too(tmp_path: Path, notes: list[dict[str, Any]], asked: str) -> None:
+@pytest.mark.parametrize("review", ["**better: `$(touch /)`**", None])
+def test_gitlabs_comment_is_updated_too(
+    tmp_path: Path, notes: list[dict[str, Any]], asked: str, review: str | None
+) -> None:
     """With a `curl` that writes down what it is asked and lists the notes, of which the second is what was posted.
 
+    Without a review, as where the job could not install the requirements, the comment says so.
     The token is given to it on standard input, as every user of a machine can read command lines.
     """
     said, given = (tmp_path / name for name in ("asked", "given"))
     script = 'printf "%s\\n" "$*" >> asked\ncat >> given\ncase "$*" in *per_page*) printf "%s" "$NOTES";; esac'
     write_program(tmp_path / "curl", script)
-    (tmp_path / "review.md").write_text("**better: `$(touch /)`**\n")
-    posted = "<!-- retrace-review -->\n**better: `$(touch /)`**\n"
+    if review:
+        (tmp_path / "review.md").write_text(f"{review}\n")
+    failed = "**not compared: the job failed before its review; its log says why.**"
+    posted = f"<!-- retrace-review -->\n{review or failed}\n"
     listed = json.dumps([{"body": posted.rstrip()} | note for note in notes])
     names = {"CI_API_V4_URL": "https://example.org/api/v4", "CI_PROJECT_ID": "7", "CI_MERGE_REQUEST_IID": "3"}
     path = f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}"
