@@ -151,7 +151,7 @@ def test_the_limits_say_what_the_figures_do_not() -> None:
     assert _limits(task_settings=once)[1:] == [length], "one epoch leaves nothing to choose"
     sample = {"data": "sample", "pretrain": {"intra_document_attention": True}}
     documents, invented = _limits(params=sample)[1:]
-    assert documents.startswith("In training, attention stayed within documents; transformers does not confine it")
+    assert documents.startswith("In training, attention stayed within documents; transformers does not do this where")
     assert invented == "The sample is about an invented country: the model knows nothing else."
     starts: list[dict[str, Any]] = [{"has_own_task": True}, {"started": {"from": "org/a@0123", "repository": "org/a"}}]
     for start in starts:
