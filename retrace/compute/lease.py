@@ -38,11 +38,13 @@ def lease_gpus() -> None:
     gpus = {} if _leases else visible_gpus()
     names, uuids = list(gpus), list(gpus.values())
     rank, processes = int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    if len(gpus) == 1 and rank > 0:  # Slurm may show each process a GPU of its own
+    is_shared = is_true("RETRACE_SHARE_GPUS")
+    is_alone = len(gpus) == 1 or (len(gpus) > 1 and processes == 1 and not is_shared)  # sees one, or will
+    if is_alone and rank > 0:  # Slurm may show each process a GPU of its own
         os.environ["LOCAL_RANK"] = "0"  # DistributedDataParallel takes the GPU of this number
-    if is_true("RETRACE_SHARE_GPUS"):
+    if is_shared:
         return
-    if gpus and (processes == 1 or len(gpus) == 1):
+    if is_alone:
         os.environ["CUDA_VISIBLE_DEVICES"] = names[_take_first(uuids, processes)]
     elif processes <= len(gpus):
         if rank > 0:

@@ -118,6 +118,9 @@ def test_the_only_gpu_that_a_process_sees_is_its_first(tmp_path: Path) -> None:
         ranks = [_start(gpus, LOCAL_RANK=rank, CUDA_VISIBLE_DEVICES=rank, RETRACE_SHARE_GPUS=share) for rank in "01"]
         assert [_line(rank.stdout) for rank in ranks] == ["0 0", "0 1"]
         _end(*ranks)
+    second = _start(pretend_gpus(tmp_path, 2), LOCAL_RANK="1")  # of a launcher that does not say how many it started
+    assert _line(second.stdout) == "0 GPU-0"
+    _end(second)
 
 
 @pytest.mark.parametrize(
