@@ -140,6 +140,11 @@ def test_several_seeds_are_no_independent_examples() -> None:
     assert (found.test, found.verdict, found.difference) == ("examples and seeds", "tie", pytest.approx(0))
 
 
+def test_what_floating_point_leaves_is_no_difference() -> None:
+    (found,) = compare({"a": _of(0.7, 0.8, 0.9), "b": _of(0.9, 0.7, 0.8)}, LEGEND)
+    assert (found.difference, found.p) == (0.0, 1.0)
+
+
 def test_seeds_that_are_paired_vary_by_their_differences() -> None:
     """Three seeds far apart, each better by 2, 3 and 4 points: the standard error is 0.01 / √3, with 2 degrees."""
     first, second = _of(0.52, 0.73, 0.94), _of(0.5, 0.7, 0.9)
