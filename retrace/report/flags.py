@@ -93,16 +93,20 @@ class Found(NamedTuple):
         return f"{said}; difference {shown_signed(figure, difference)} (95% interval {ends}) {evidence.note}".strip()
 
 
+def bounded_exp(nats: float) -> tuple[str, float]:
+    """Nothing and e^nats; above MOST_NATS a sign that it is more, and the largest that is printed."""
+    return ">" if nats > MOST_NATS else "", math.exp(min(nats, MOST_NATS))
+
+
 def _as_perplexity(shortfall: Shortfall) -> str:
     """The evidence on log likelihoods, whose difference is the logarithm of the ratio of the perplexities."""
 
     def exp(nats: float, digits: int) -> str:
-        found = math.exp(min(nats, MOST_NATS))
-        said = figure_text(found, digits) if found < LARGE else f"{found:.2e}"
-        return f">{said}" if nats > MOST_NATS else said
+        above, found = bounded_exp(nats)
+        return above + (figure_text(found, digits) if found < LARGE else f"{found:.2e}")
 
     def ratio(nats: float) -> str:
-        return exp(nats, digits_beside(1, math.exp(min(nats, MOST_NATS)), 2))
+        return exp(nats, digits_beside(1, bounded_exp(nats)[1], 2))
 
     own, other = exp(-shortfall.value, 1), exp(-shortfall.against, 1)
     times, low, high = map(ratio, (shortfall.against - shortfall.value, -shortfall.high, -shortfall.low))

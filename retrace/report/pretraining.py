@@ -11,7 +11,7 @@ from retrace.core.records import RunRecord
 from retrace.perplexity.measures import UNITS, PerplexityFigures, PerplexityReport
 from retrace.report import svg
 from retrace.report.blocks import Fold, Panel, Panels, Section, Table, TableCell, figure_text
-from retrace.report.flags import MOST_NATS, flag_lines, perplexity_flags
+from retrace.report.flags import bounded_exp, flag_lines, perplexity_flags
 from retrace.report.names import KINDS, count_text, shown, with_unit
 from retrace.report.results import Curve, curve_of, thinned
 from retrace.report.svg import Axes
@@ -140,8 +140,8 @@ def _figure_text(value: float | None, unit: str) -> str:
 
 
 def _perplexity(loss: float) -> str:
-    said = figure_text(math.exp(min(loss, MOST_NATS)), 1 if loss < 4 else 0)
-    return f">{said}" if loss > MOST_NATS else said
+    above, found = bounded_exp(loss)
+    return above + figure_text(found, 1 if loss < 4 else 0)
 
 
 def _tokens(count: float) -> str:
