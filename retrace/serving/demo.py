@@ -73,7 +73,6 @@ class Demo:
     def __init__(self, params: Mapping[str, Any]) -> None:
         self._places = {method: place for place, method in enumerate(Grid.read(params).every_method)}
         self.absent: list[str] = []  # models of params.yaml that were not trained
-        self.cells: list[Cell] = []  # models that were
         self.tasks = self._read_tasks(params)
         self._words = WordModel(params) if PRETRAINED.is_dir() else None
         if self._words is None:
@@ -86,6 +85,12 @@ class Demo:
         # No script, no requests but the forms', and no style but the page's own.
         allowed = f"style-src {source_hash(style)}; img-src data:; form-action 'self'"
         self.policy = f"default-src 'none'; {allowed}; base-uri 'none'; frame-ancestors 'none'"
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The trained models."""
+        predictors = [each for tasks in self.tasks.values() for task in tasks for each in task.predictors.values()]
+        return [cell for predictor in predictors for cell in predictor.cells]
 
     def page(self, form: str | None = None, given: Mapping[str, str] = {}) -> str:
         """The page as HTML; if the fields of a `form` were `given`, with them and the models' answers.
@@ -112,11 +117,9 @@ class Demo:
         for task in grid.all_tasks:
             predictors = {}
             for method in grid.methods_of(task):
-                cell = Cell(task, method, grid.seeds[0])
-                folder = WEIGHTS / cell.path
+                folder = WEIGHTS / Cell(task, method, grid.seeds[0]).path
                 if folder.is_dir():
-                    predictors[method] = Predictor(task, method, [cell.seed], params)
-                    self.cells.append(cell)
+                    predictors[method] = Predictor(task, method, grid.seeds[:1], params)
                 else:
                     self.absent.append(f"{title_of(task)} by {method_name(method)} ({folder})")
             if predictors:

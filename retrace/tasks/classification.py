@@ -28,7 +28,7 @@ class EncodedExample:
     length: int  # tokens; unchanged when a feature's index replaces the ids
     second: int  # where the second text begins; the number of tokens if there is none, or the tokenizer has no segments
     label: int
-    is_truncated: bool = False
+    is_truncated: bool
 
     @property
     def segments(self) -> np.ndarray:
