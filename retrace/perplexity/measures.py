@@ -35,7 +35,8 @@ UNITS = {
 }
 LIKELIHOOD = "log likelihood per token"  # compared in flags instead of perplexity, as higher is better
 LANGUAGE_MODEL = "language model"  # in place of a method, for flags on held-out text
-MOST_UNKNOWN = 0.1  # of a text's tokens without a flag; 6% of the words of WikiText-2 are <unk>
+UNKNOWN_TOKENS = "unknown_tokens"  # the flag of a text of which more tokens than MOST_UNKNOWN are not scored
+MOST_UNKNOWN = 0.1  # of a text's tokens; in WikiText-2's test text it is 5%, as <unk> is one of its words
 CHUNK = 1 << 20  # tokens counted at a time, so that the whole stream is never in memory
 
 
@@ -53,7 +54,7 @@ class SplitPerplexity(Record):
 
     SPREAD: ClassVar[str] = "measures"
     measures: dict[str, PerplexityFigures]  # masked and pseudo, or causal; then unigram
-    beats_unigram: bool | None  # None if a single document has the lower perplexity, which may be chance
+    beats_unigram: bool | None  # None if it has the lower perplexity on fewer than two scored documents
     flags: Flags
 
 
@@ -156,10 +157,10 @@ def with_intervals(
 ) -> SplitPerplexity:
     """Every measure's figures, and whether the first measure beats the unigram model by the interval.
 
-    Both are scored on the same documents, so they share the resamples, and the difference is paired. With a single
-    document the variation over documents is unknown, and there are no intervals; a model is then flagged if its loss is
-    not the lower one. A text without a scored token has a flag instead of figures. `unknown` is the share of the text's
-    tokens that are not scored because they are not in the vocabulary; above MOST_UNKNOWN there is a flag.
+    Both are scored on the same documents, so they share the resamples, and the difference is paired. With fewer
+    than two scored documents their variation is unknown, and there are no intervals; a model is then flagged if its
+    loss is not the lower one. A text without a scored token has a flag instead of figures. `unknown` is the share of
+    the text's tokens that are not scored because they are not in the vocabulary; above MOST_UNKNOWN there is a flag.
     """
     every, measures, drawn = {**measured, "unigram": unigram}, {}, {}
     for name, (losses, sizes) in every.items():
@@ -178,9 +179,9 @@ def with_intervals(
         is_better = not flags
     elif likelihoods[0] <= likelihoods[1]:
         means = "log likelihood per token {:.5g}, unigram {:.5g}".format(*likelihoods)
-        is_better, flags["not_above_unigram"] = False, f"{means}; of a single document"
+        is_better, flags["not_above_unigram"] = False, f"{means}; fewer than two documents are scored"
     if unknown > MOST_UNKNOWN:
-        flags["unknown_tokens"] = f"{100 * unknown:.0f}% of the text’s tokens are unknown and not scored"
+        flags[UNKNOWN_TOKENS] = f"{100 * unknown:.1f}% of the text’s tokens are unknown and not scored"
     return SplitPerplexity(measures=measures, beats_unigram=is_better, flags=flags)
 
 

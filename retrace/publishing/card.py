@@ -24,7 +24,7 @@ from retrace.finetuning.settings import FineTuneSettings, entry_in_force
 from retrace.hub.pins import Pin
 from retrace.hub.settings import HubSettings, HubTaskSettings, HubText
 from retrace.models.heads import read_config
-from retrace.perplexity.measures import PERPLEXITY_DETAILS, PerplexityReport
+from retrace.perplexity.measures import PERPLEXITY_DETAILS, UNKNOWN_TOKENS, PerplexityReport
 from retrace.publishing.bundle import Address, LoadingCode
 from retrace.report.blocks import Code, Table
 from retrace.report.flags import LANGUAGE_MODELS, TEXTS, TITLES, Found
@@ -156,15 +156,21 @@ class Trained:
     @cached_property
     def learned_nothing(self) -> Flags:
         """Signs that the model has learned nothing: name → evidence."""
-        if self.cell is None:
-            splits = PerplexityReport.read(PERPLEXITY_DETAILS).splits
-            return {f"{name} on {part}": text for part, split in splits.items() for name, text in split.flags.items()}
+        if self.cell is None:  # what a text has in it says nothing about the model
+            return {name: said for name, said in self._text_flags.items() if not name.startswith(UNKNOWN_TOKENS)}
         return _by_split([trial.flags for _, _, trial in self.scored])
 
     @cached_property
+    def _text_flags(self) -> Flags:
+        """The flags of the pretrained model's perplexities."""
+        splits = PerplexityReport.read(PERPLEXITY_DETAILS).splits if self.cell is None else {}
+        return {f"{name} on {part}": said for part, split in splits.items() for name, said in split.flags.items()}
+
+    @cached_property
     def flags(self) -> Flags:
-        """These signs, and the flags of the method over all seeds and of the data."""
-        return self.learned_nothing | _by_split([method.flags | task.flags for task, method, _ in self.scored])
+        """These signs, and the flags of the text, of the method over all seeds and of the data."""
+        others = _by_split([method.flags | task.flags for task, method, _ in self.scored])
+        return self.learned_nothing | self._text_flags | others
 
     @property
     def flag_lines(self) -> list[str]:

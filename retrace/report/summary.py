@@ -108,7 +108,7 @@ def _perplexity(report: PerplexityReport | None) -> str:
         why = "not defined on this text" if "nothing_scored" in split.flags else "too large for a float"
         return f"The language model’s perplexity is {why}."
     beaten = ""
-    if split.beats_unigram is False:  # None: undecided with a single document
+    if split.beats_unigram is False:  # None: undecided with fewer than two documents
         beaten = f", which it does not beat{' significantly' if own < unigram else ''}"
     start = f"The language model’s perplexity is **{figure_text(own, 1)} per token**"
     return f"{start}; a unigram model’s is {figure_text(unigram, 1)}{beaten}."

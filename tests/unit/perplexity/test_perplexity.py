@@ -99,7 +99,7 @@ def test_a_text_whose_tokens_are_often_unknown_is_flagged() -> None:
     asked = np.full(40, 10.0)
     own, other = (_documents(np.full(40, mean), asked) for mean in (2.0, 3.0))
     found = [measures.with_intervals({"masked": own}, other, 100, 0, share) for share in (0.1, 0.354)]
-    said = "35% of the text’s tokens are unknown and not scored"
+    said = "35.4% of the text’s tokens are unknown and not scored"
     assert [split.flags for split in found] == [{}, {"unknown_tokens": said}]
     assert all(split.beats_unigram for split in found)
 
@@ -164,7 +164,7 @@ def test_one_document_has_figures_and_no_interval() -> None:
 def test_on_one_document_a_model_that_is_not_better_than_word_frequencies_is_flagged() -> None:
     for loss in (3.0, 10.8):
         found = _report(np.array([loss]), np.array([3.0]))
-        said = f"log likelihood per token -{loss:g}, unigram -3; of a single document"
+        said = f"log likelihood per token -{loss:g}, unigram -3; fewer than two documents are scored"
         assert (found.beats_unigram, found.flags) == (False, {"not_above_unigram": said})
 
 

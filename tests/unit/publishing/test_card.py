@@ -288,6 +288,13 @@ def test_flags_of_the_pretrained_model_name_their_split(params) -> None:
     assert pretrained.flag_lines == ["not above a unigram model on validation text: x"]
 
 
+def test_a_text_of_unknown_tokens_does_not_say_that_the_pretrained_model_learned_nothing(params) -> None:
+    write_json(MEASURED, {"valid": {"beats_unigram": True, "flags": {"unknown_tokens": "12.0% of the tokens"}}})
+    pretrained = Trained(None, params)
+    assert pretrained.learned_nothing == {}
+    assert pretrained.flag_lines == ["unknown tokens on validation text: 12.0% of the tokens"]
+
+
 def test_flags_are_said_as_in_the_report_with_the_split_that_they_are_of(params) -> None:
     worse = Shortfall("accuracy", 0.5, "tfidf", 0.75, -0.375, -0.125)
     method = _method(0.5)
