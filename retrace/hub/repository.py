@@ -30,6 +30,26 @@ LONGEST_WAIT = 301.0  # seconds, even if the hub asks for a longer wait; its rat
 NO_ADDRESS = "HF_ENDPOINT, or a proxy, is not an address"  # the error's own message may quote a password
 
 
+class _Body(httpx.SyncByteStream):
+    """A response's body, which raises after a reset connection what it raises after one that was closed.
+
+    huggingface_hub resumes a download only after the latter.
+    """
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            yield from self._body
+        except httpx.ReadError as error:
+            raise httpx.RemoteProtocolError(str(error)) from error
+
+    def close(self) -> None:
+        """Release the connection."""
+        self._body.close()
+
+
 class RetryingClient(httpx.Client):
     """A client that retries requests after transient faults, and has the hub's timeout where none is set."""
 
@@ -37,6 +57,13 @@ class RetryingClient(httpx.Client):
         super().__init__(timeout=None, **options)  # httpx's own default is five seconds
 
     def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
+        """Send a request, retried as `_retried` says."""
+        response = self._retried(request, **options)
+        if not response.is_closed:  # its body is still to be read
+            response.stream = _Body(response.stream)
+        return response
+
+    def _retried(self, request: httpx.Request, **options: Any) -> httpx.Response:
         """Send a request; retry it after RETRYABLE answers and BROKEN connections, as often as there are WAITS."""
         if not any((request.extensions.get("timeout") or {}).values()):  # huggingface_hub often sets none
             timeout = httpx.Timeout(constants.HF_HUB_DOWNLOAD_TIMEOUT)
@@ -53,7 +80,10 @@ class RetryingClient(httpx.Client):
             if response.status_code not in RETRYABLE:
                 return response
             response.close()
-            time.sleep(min(_asked_wait(response) or wait, LONGEST_WAIT))
+            pause = min(_asked_wait(response) or wait, LONGEST_WAIT)
+            if pause > max(WAITS):
+                print(f"{request.url.host} asks to wait {pause:.0f} seconds", file=sys.stderr, flush=True)
+            time.sleep(pause)
         return super().send(request, **options)
 
 
@@ -126,12 +156,15 @@ def _message(error: BaseException) -> str:
         case errors.EntryNotFoundError():
             return f"the repository has no such file: {first_line(str(error).split('url:')[-1])}"
         case errors.HfHubHTTPError() if error.response.status_code in (401, 403):
-            return f"{hub} refused HF_TOKEN ({error.response.status_code}: {first_line(error.server_message or '')})"
+            refused = "HF_TOKEN" if hub_token() else "a request without HF_TOKEN"
+            return f"{hub} refused {refused} ({error.response.status_code}: {first_line(error.server_message or '')})"
         case errors.HfHubHTTPError():
             answer = error.response
             return f"{hub} answered {answer.status_code} to {answer.request.method} {answer.url.path}"
         case ConnectionError() if error.errno is None:  # of `datasets`, which hides its cause
             return first_line(error)
+        case OSError() if str(error).startswith(("Consistency check failed", "Not enough disk space")):
+            return first_line(error)  # of huggingface_hub and `datasets`, without a number
         case ImportError() if "SOCKS" in str(error):
             return first_line(error)
         case OSError() if error.errno in FULL:

@@ -228,6 +228,12 @@ def test_a_copy_has_the_weights_of_its_seed_and_says_so(folder: Path, tmp_path: 
         assert "bert.pooler.dense.weight" in drawn  # as the published ones have it
 
 
+@pytest.mark.parametrize("said", ["Consistency check failed: 3 of 4 bytes", "Not enough disk space. Needed: 1 GiB"])
+def test_faults_that_come_without_a_number_are_one_line(said: str) -> None:
+    with pytest.raises(InputError, match=f"^org/name: {said}$"), hub_session("org/name"):
+        raise OSError(said)
+
+
 def test_a_proxy_that_is_no_address_is_not_shown_as_it_may_hold_a_password() -> None:
     """A slash in a password ends the address, and what stands before it is taken for a port."""
     said = r"^org/name: HF_ENDPOINT, or a proxy, is not an address$"

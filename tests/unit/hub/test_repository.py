@@ -1,5 +1,6 @@
 """Requests to the hub."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from tests.hub import LocalHub, Status
     ids=str,
 )
 def test_as_long_as_the_hub_asks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Status, expected: float
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], fault: Status, expected: float
 ) -> None:
     waits: list[float] = []
     with LocalHub(tmp_path) as hub, repository.RetryingClient() as client:
@@ -28,6 +29,24 @@ def test_as_long_as_the_hub_asks(
         monkeypatch.setattr(repository.time, "sleep", waits.append)
         assert client.get(f"{hub.endpoint}/api/models/org/name").status_code == 200
     assert waits == [expected]
+    is_long = expected > max(repository.WAITS)  # so that it looks like a hang
+    assert capsys.readouterr().err == (f"127.0.0.1 asks to wait {expected:.0f} seconds\n" if is_long else "")
+
+
+class _Reset(repository.httpx.SyncByteStream):
+    def __iter__(self) -> Iterator[bytes]:
+        yield b"half"
+        raise repository.httpx.ReadError("[Errno 104] Connection reset by peer")
+
+
+def test_a_connection_reset_within_a_file_is_one_that_can_be_resumed() -> None:
+    transport = repository.httpx.MockTransport(lambda _: repository.httpx.Response(200, stream=_Reset()))
+    with (
+        repository.RetryingClient(transport=transport) as client,
+        client.stream("GET", "http://hub") as response,
+        pytest.raises(repository.httpx.RemoteProtocolError, match="reset by peer"),
+    ):
+        list(response.iter_bytes())
 
 
 def test_a_request_without_a_timeout_has_the_hubs(tmp_path: Path) -> None:
