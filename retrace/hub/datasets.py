@@ -23,7 +23,7 @@ import pyarrow as pa
 import yaml
 from huggingface_hub import DatasetCard, constants
 
-from retrace.core.errors import InputError
+from retrace.core.errors import InputError, first_line
 from retrace.core.files import read_object
 from retrace.core.settings import file_of
 from retrace.datasets.text import Table
@@ -47,11 +47,19 @@ def open_split(source: HubDataset, split: str, key: str) -> Table:
     """
     name = source.split_name(split)
     features, batches = _stream(source, split, key) if source.stream else _open_kept(source, split, key)
-    rows = chain.from_iterable(batch.to_pylist() for batch in batches)
+    rows = chain.from_iterable(_python_rows(name, batch) for batch in batches)
     classes = {column: tuple(feature["names"]) for column, feature in _of_type(features, "ClassLabel").items()}
     if mixed := _of_type(features, "Json"):  # columns with values of several types, each stored as its json
         rows = (row | {name: json.loads(row[name]) for name in mixed if row[name] is not None} for row in rows)
     return Table(name, ((f"{name}: row {number}", row) for number, row in enumerate(rows, start=1)), classes)
+
+
+def _python_rows(name: str, batch: Any) -> list[dict[str, Any]]:
+    """The rows of a batch; raises InputError if Python cannot hold a value, such as a date after the year 9999."""
+    try:
+        return batch.to_pylist()
+    except (OverflowError, ValueError) as error:
+        raise InputError(f"{name}: {first_line(error)}") from None
 
 
 def _of_type(features: Mapping[str, Any], name: str) -> dict[str, Mapping[str, Any]]:

@@ -148,3 +148,12 @@ def test_a_column_that_is_not_there_and_a_split_without_labels_are_named() -> No
         settings = HubTaskSettings(**SOURCE.model_dump(), dev="test", text=column)
         with pytest.raises(InputError, match=said):
             read_hub_task(settings, "hub.classification.own")
+
+
+def test_a_value_that_python_cannot_hold(kept: Path) -> None:
+    date = pa.array([10**12], pa.timestamp("s"))  # milliseconds, stored as seconds
+    table = pa.table({"word": ["x"], "label": [0], "date": date})
+    with pa.ipc.new_stream(kept / "name-test.arrow", table.schema) as file:
+        file.write_table(table)
+    with pytest.raises(InputError, match=rf"^org/name@{COMMIT} small test: "):
+        _words("test")
