@@ -83,7 +83,7 @@ def file_digest(path: Path, kind: str = "sha256") -> str:
 
 def file_digests(paths: Iterable[Path]) -> dict[str, str]:
     """The SHA-256 of the files among `paths` and under them, by path."""
-    every = (file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path]))
+    every = dict.fromkeys(file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path]))
     return {str(file): file_digest(file) for file in every if file.is_file()}
 
 

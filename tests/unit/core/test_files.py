@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from safetensors import SafetensorError
 
+from retrace.core import files
 from retrace.core.errors import InputError
 from retrace.core.files import (
     STEADY_DIGITS,
     atomic_file,
     atomic_folder,
+    file_digests,
     numbered_lines,
     parse_json,
     read_json,
@@ -157,6 +159,14 @@ def test_what_is_written_is_on_the_disk_before_it_has_its_name(tmp_path: Path, m
     with atomic_folder(tmp_path / "b") as folder:
         (folder / "x").touch()
     assert there == [[".b.partial", "a"]] * 2 + [["a", "b"]]
+
+
+def test_a_file_that_is_named_twice_is_read_once(tmp_path: Path, monkeypatch) -> None:
+    read: list[Path] = []
+    monkeypatch.setattr(files, "file_digest", lambda path: read.append(path) or "0")
+    (tmp_path / "a").touch()
+    assert file_digests([tmp_path, tmp_path, tmp_path / "a"]) == {str(tmp_path / "a"): "0"}
+    assert len(read) == 1
 
 
 def test_json_is_written_for_people_to_read_and_has_no_nan(tmp_path: Path) -> None:
