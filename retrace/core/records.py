@@ -148,8 +148,11 @@ def git(*arguments: str, folder: Path = Path()) -> str:
     Raises InputError if git is absent or fails.
     """
     try:
-        command = ("git", *arguments)  # file names in its output may not be UTF-8
-        done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", errors="surrogateescape")
+        done = subprocess.run(
+            ("git", "-c", "core.quotePath=false", *arguments), cwd=folder, capture_output=True,
+            encoding="utf-8", errors="surrogateescape",  # file names in its output may not be UTF-8
+            env=os.environ | {"LC_ALL": "C"},  # messages in English, which `retrace doctor` reads
+        )  # fmt: skip
     except OSError as error:
         raise InputError(f"git: {error.strerror}") from None
     if done.returncode:

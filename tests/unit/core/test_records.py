@@ -7,7 +7,7 @@ import pytest
 from retrace.core import records
 from retrace.core.errors import InputError
 from retrace.core.files import write_text
-from retrace.core.records import find_origin, git, try_git
+from retrace.core.records import find_origin, git, try_git, uncommitted
 
 
 def test_git_answers_for_the_folder_or_fails_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,10 +51,9 @@ def test_without_git_nothing_is_said_to_be_of_a_commit(monkeypatch: pytest.Monke
 
 def test_git_names_files_whatever_their_bytes(tmp_path: Path) -> None:
     git("init", "-q", folder=tmp_path)
-    git("config", "core.quotePath", "false", folder=tmp_path)
     name = b"\xe9t\xe9".decode(errors="surrogateescape")
     (tmp_path / name).touch()
-    assert git("status", "--porcelain", folder=tmp_path) == f"?? {name}"
+    assert uncommitted(folder=tmp_path) == [name]
 
 
 def test_what_the_pipeline_writes_and_what_git_does_not_know_is_no_change(tmp_path: Path, monkeypatch) -> None:
