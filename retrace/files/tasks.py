@@ -1,6 +1,7 @@
 """Further tasks: classification, from files of any format or rows from elsewhere, and questions in SQuAD's format."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import normalize
@@ -65,9 +66,11 @@ def parse_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) ->
         numbers, first = _by_name(classes), 0
     else:
         numbers, first = _class_numbers({row.label for found in split.values() for row in found}, classes, key)
-    notes = (f"labels are numbered from 1: 1 is {classes[0]}, {len(classes)} is {classes[-1]}",) if first else ()
+    notes = [f"labels are numbered from 1: 1 is {classes[0]}, {len(classes)} is {classes[-1]}"] if first else []
+    alike = Counter(map(str.casefold, classes))
+    notes += [f"class {name} differs from another only in case" for name in classes if alike[name.casefold()] > 1]
     parts = {part: [_example(row, numbers, classes) for row in found] for part, found in split.items()}
-    return TaskData(classes, parts, sum(map(len, rows.values())) - sum(map(len, kept.values())), notes)
+    return TaskData(classes, parts, sum(map(len, rows.values())) - sum(map(len, kept.values())), tuple(notes))
 
 
 def _read_rows(records: Records, settings: TaskSettings, key: str) -> Iterator[LabelledRow]:
@@ -76,7 +79,9 @@ def _read_rows(records: Records, settings: TaskSettings, key: str) -> Iterator[L
         f"; the column is set by {key}.{name} in {DATA_PARAMS}" for name in ("text", "pair", "label")
     )
     for where, record in records:
-        text = " ".join(filter(None, (text_cell(where, record, column, of_text).strip() for column in columns)))
+        # A missing part of a joined text is empty in csv and null elsewhere.
+        given = [column for column in columns if len(columns) == 1 or record.get(column, "") is not None]
+        text = " ".join(filter(None, (text_cell(where, record, column, of_text).strip() for column in given)))
         pair = None if settings.pair is None else text_cell(where, record, settings.pair, of_pair).strip()
         label = label_of(where, record, settings.label, of_label)
         if _WHOLE.fullmatch(label) and label not in (*(settings.classes or ()), *settings.drop):

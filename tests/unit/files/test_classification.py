@@ -99,6 +99,21 @@ def test_numbers_from_1_to_the_last_name_are_counted_from_1(tmp_path: Path) -> N
     assert examples_card(data)["findings"][0] == "labels are numbered from 1: 1 is world, 4 is science"
 
 
+def test_classes_that_differ_only_in_case_are_a_finding(tmp_path: Path) -> None:
+    data = _read(tmp_path, "f.jsonl", _jsonl_of("Positive", "negative", "positive"))
+    said = [f"class {name} differs from another only in case" for name in ("Positive", "positive")]
+    assert examples_card(data)["findings"][:2] == said
+
+
+def test_a_null_part_of_a_joined_text_is_left_out(tmp_path: Path) -> None:
+    rows = [{"title": None, "body": "b", "label": "x"}, {"title": "a", "body": "b", "label": "y"}]
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+    data = _read(tmp_path, "f.jsonl", lines, text=("title", "body"))
+    assert [example.text for example in data.parts["train"]] == ["b", "a b"]
+    with pytest.raises(InputError, match=r"f.jsonl:1: title None is not allowed"):
+        _read(tmp_path, "f.jsonl", lines, text="title")
+
+
 def test_a_number_is_no_class_whose_names_are_the_labels_of_train(tmp_path: Path) -> None:
     """SNLI's numbers are in another order than its names in the alphabet: 0 is entailment."""
     (tmp_path / "dev.jsonl").write_text(_jsonl_of(0))
