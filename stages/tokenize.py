@@ -31,18 +31,18 @@ def main() -> None:
     params = TokenizeParams.read()
     settings = params.tokenizer
     with guarded("tokenize", [SOURCE.text, SOURCE.sst2, SOURCE.squad, CHECKPOINT], params.settings), timed("tokenize"):
-        model = given_checkpoint()
+        model, added = given_checkpoint(), [list(texts) for texts in added_texts(settings)]
         with atomic_folder(TOKENIZER, summed=True) as folder:
             if model:
                 tokenizer = load_tokenizer(model)
                 copy_tokenizer(model, folder)
             else:
-                tokenizer = train_tokenizer(settings, lambda: chain.from_iterable(training_texts(settings)))
+                tokenizer = train_tokenizer(settings, lambda: chain.from_iterable(training_texts(settings, added)))
                 save_tokenizer(tokenizer, folder, settings.lowercase)
         with atomic_folder(TOKENS, summed=True) as folder:
             counts = {}
             held_out = {part: [running(part)] for part in PARTS[1:]}
-            for part, texts in {"train": training_texts(settings), **held_out}.items():
+            for part, texts in {"train": training_texts(settings, added), **held_out}.items():
                 counts[part], ends = write_stream(folder / f"{part}.npy", tokenizer, texts)
                 print(f"{part}: {counts[part]['tokens']:,} tokens of {counts[part]['words']:,} words")
                 if part == "train" and "text" in settings.train_on:  # its stream begins with the running text
@@ -55,10 +55,15 @@ def running(part: str) -> Iterator[str]:
     return read_documents(text_path(SOURCE.text, part))
 
 
-def training_texts(settings: TokenizerSettings) -> Iterator[Iterable[str]]:
-    """The texts that `train_on` lists: running text, passages, and sentences that are not part of another sentence."""
+def training_texts(settings: TokenizerSettings, added: Iterable[Iterable[str]]) -> Iterator[Iterable[str]]:
+    """The running text, if `train_on` lists it, and the added texts."""
     if "text" in settings.train_on:
         yield running("train")
+    yield from added
+
+
+def added_texts(settings: TokenizerSettings) -> Iterator[Iterable[str]]:
+    """The other texts that `train_on` lists: passages, and sentences that are not part of another sentence."""
     if "squad" in settings.train_on:
         yield passages(read_questions(questions_path(SOURCE.squad, "train")), settings.with_questions)
     if "sst2" in settings.train_on:

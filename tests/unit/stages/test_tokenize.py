@@ -10,7 +10,7 @@ from retrace.core.paths import questions_path
 from retrace.datasets.examples import SENTIMENTS, Example, TaskData, write_task
 from retrace.datasets.text import PARTS, text_path
 from retrace.tokens.settings import TokenizerSettings
-from stages.tokenize import SOURCE, training_texts
+from stages.tokenize import SOURCE, added_texts, training_texts
 
 SENTENCE = "the hall was full and loud"
 
@@ -32,7 +32,8 @@ def _source(here: Path) -> None:
 
 
 def _texts(**settings: Any) -> list[list[str]]:
-    return [list(documents) for documents in training_texts(TokenizerSettings(**settings))]
+    found = TokenizerSettings(**settings)
+    return [list(documents) for documents in training_texts(found, added_texts(found))]
 
 
 def test_they_are_those_of_the_training_splits_alone() -> None:
