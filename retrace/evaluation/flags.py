@@ -3,6 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from retrace.datasets.splits import given_away_finding, shared_finding
 from retrace.evaluation.metrics import squad_v2
 from retrace.evaluation.outcomes import Answered, Classified, ScoredTask
@@ -15,6 +17,8 @@ BY_CHANCE = 0.1  # share of texts that may be part of a training text by chance
 # the recall is above ALL, the other two differ by less than NEAR, and the accuracy is below GOOD.
 ALL, NEAR, GOOD = 0.999, 0.002, 0.9
 RISE = 0.01  # nats; losses near 0 move by less from epoch to epoch
+# A class that is never predicted is suspicious if it has this many examples, and this part of an equal share of them.
+COMMON, PART = 30, 0.5
 
 
 def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Flags:
@@ -43,10 +47,15 @@ def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Fla
 
 
 def decision_flags(outcome: Classified | Answered) -> Flags:
-    """Flags for giving all examples the same class or answer, perhaps an empty one, unless it is right for all."""
+    """Flags for giving all examples the same class or answer, perhaps an empty one, unless it is right for all.
+
+    `never_predicted`: a class that many examples have and that is not predicted for any.
+    """
     if isinstance(outcome, Classified):
         predicted, *others = {*outcome.predicted.tolist()}
-        if others or len(outcome) == 1 or {predicted} == {*outcome.labels.tolist()}:
+        if others:
+            return _never_predicted(outcome)
+        if len(outcome) == 1 or {predicted} == {*outcome.labels.tolist()}:
             return {}
         return {"one_class_only": f"all {len(outcome):,} examples are predicted as {outcome.classes[predicted]}"}
     answer, *others = {*outcome.answers}
@@ -55,6 +64,14 @@ def decision_flags(outcome: Classified | Answered) -> Flags:
     if not answer:
         return {"always_empty": f"no answer to any of {len(outcome):,} questions"}
     return {"always_the_same": f"{answer!r} is the answer to all {len(outcome):,} questions"}
+
+
+def _never_predicted(outcome: Classified) -> Flags:
+    counts = np.bincount(outcome.labels, minlength=len(outcome.classes))
+    least = max(COMMON, PART * len(outcome) / len(outcome.classes))
+    missed = sorted({*np.flatnonzero(counts >= least).tolist()} - {*outcome.predicted.tolist()})
+    found = [f"{outcome.classes[number]} (the class of {counts[number]:,} of {len(outcome):,})" for number in missed]
+    return {"never_predicted": f"no example is predicted as {' or '.join(found)}"} if found else {}
 
 
 def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:

@@ -27,6 +27,24 @@ def test_the_same_decision_for_all() -> None:
     assert decision_flags(Answered(golds, ("the", ""))) == {}
 
 
+@pytest.mark.parametrize(
+    ("labels", "found"),
+    [
+        ([40, 40, 30], "c (the class of 30 of 110)"),  # an equal share is 36.7
+        ([40, 40, 29], None),  # so few may be missed by chance
+        ([200, 190, 60], None),  # less than half of the equal share of 150
+        ([200, 190, 78], "c (the class of 78 of 468)"),
+    ],
+)
+def test_a_common_class_that_is_never_predicted(labels: list[int], found: str | None) -> None:
+    gold = np.repeat([0, 1, 2], labels)
+    never = Classified(("a", "b", "c"), gold, np.minimum(gold, 1))
+    assert decision_flags(never).get("never_predicted") == (found and f"no example is predicted as {found}")
+    once = never.predicted.copy()
+    once[0] = 2
+    assert decision_flags(Classified(("a", "b", "c"), gold, once)) == {}
+
+
 FLAGGED = [
     ({"accuracy": 1.0, "exact_match": 100.0, "f1": 100.0, "matthews": -1.0, "best": -7.5}, set()),
     ({"accuracy": 1.01}, {"off_scale"}),
