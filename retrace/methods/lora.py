@@ -44,10 +44,12 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
     from peft.tuners.lora import LoraLayer
 
     from retrace.finetuning.method import freeze_pretrained
+    from retrace.models.dropout import quicken_dropout
 
     if settings.embeddings and head == "language_model":
         raise InputError("embeddings: true is not allowed with answers: generative")
     inject_adapter_in_model(_config(model, settings), model)
+    quicken_dropout(model)  # the updates' too
     for module in model.modules():
         if isinstance(module, LoraLayer):
             module.cast_input_dtype_enabled = False  # autocast would round its bf16 input to bf16 again

@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -5,9 +6,10 @@ import torch
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from retrace.finetuning.method import read_method
 from retrace.models.dropout import dropped
 from retrace.models.heads import make_model
-from tests.tiny import FAMILIES, tiny_config, tiny_tokenizer
+from tests.tiny import FAMILIES, tiny_config, tiny_pretrained, tiny_tokenizer
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.5, 0.99999])
@@ -55,6 +57,14 @@ class Drawn(TorchDispatchMode):
 def test_no_mask_of_a_model_is_drawn_slowly(family: str) -> None:
     config = tiny_config(family, tiny_tokenizer(), dropout=0.25)
     model = make_model("classifier", config, 1, "lean").train()
+    with Drawn() as found:
+        model(input_ids=torch.arange(1, 9)[None])
+    assert found.names == {"random_"}
+
+
+def test_no_mask_of_lora_is_drawn_slowly(tmp_path: Path) -> None:
+    method = read_method({"methods": {"lora": {"dropout": 0.25}}}, "lora")
+    model = method.start("classifier", tiny_pretrained(tmp_path), 1, "lean").train()
     with Drawn() as found:
         model(input_ids=torch.arange(1, 9)[None])
     assert found.names == {"random_"}
