@@ -4,6 +4,7 @@ Model FLOPs utilisation (Chowdhery et al. 2022, PaLM, appendix B) is the FLOPs o
 and backward, divided by those that the device could do in the same time.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +63,7 @@ def count_flops(model: nn.Module, backward: Callable[[], object]) -> int:
 
 def peak_flops(gpu: str | None, bf16: bool) -> float | None:
     """The peak FLOP/s of a GPU by its name; None if unknown, or for a MIG slice of one."""
-    found = (peaks for part, peaks in PEAKS.items() if gpu and "MIG" not in gpu and part in gpu)
+    found = (peaks for part, peaks in PEAKS.items() if gpu and "MIG" not in gpu and re.search(rf"{part}\b", gpu))
     return next((in_bf16 if bf16 else in_fp32 for in_bf16, in_fp32 in found), None)
 
 

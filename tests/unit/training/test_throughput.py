@@ -54,6 +54,7 @@ def test_the_peak_is_that_of_the_data_sheet() -> None:
     assert [peak_flops(name, True) for name in names] == [989e12, 756e12, 835e12, 989e12, 312e12]
     assert [peak_flops(name, False) for name in names] == [67e12, 51e12, 60e12, 67e12, 19.5e12]
     assert peak_flops("Tesla T4", True) is peak_flops(None, True) is None
+    assert peak_flops("NVIDIA RTX A1000 Laptop GPU", True) is None  # no A100
     assert peak_flops("NVIDIA H100 80GB HBM3 MIG 1g.10gb", True) is None  # a seventh of the GPU
 
 
