@@ -121,7 +121,7 @@ class Muon(Optimizer):
 def orthogonalised(matrices: Tensor, precision: torch.dtype, steps: int) -> Tensor:
     """Bring the singular values of matrices (N, R, C) with R ≤ C near 1, by odd polynomials of degree 5.
 
-    Five steps bring those above 1/1000 of a matrix's norm to between 0.84 and 1.15, three those above 1/22 to between
+    Five steps bring those above 1/1000 of a matrix's norm to between 0.84 and 1.15, three those above 1/49 to between
     0.89 and 1.11; smaller ones stay smaller.
     """
     matrices = matrices.to(precision)
