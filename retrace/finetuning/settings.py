@@ -36,7 +36,8 @@ class FineTuneSettings(Section):
         ge=0,
         le=100,
         description="weight of R-Drop, which adds to the loss the divergence of two predictions under different "
-        "dropout; needs a dropout above 0 and, for questions, extractive answers; doubles time and memory; 0: off",
+        "dropout; needs the task's own dropout above 0 and, for questions, extractive answers; doubles time and "
+        "memory; 0: off",
     )
     checkpoint: Literal["best", "last"] = Field(
         default="best", description="which epoch to keep: the one with the lowest validation loss, or the last"
@@ -52,7 +53,7 @@ class FineTuneSettings(Section):
 
     @model_validator(mode="after")
     def _drops_for_rdrop(self) -> Self:
-        require(not self.rdrop or bool(self.dropout), "rdrop", self.rdrop, "it needs a dropout above 0")
+        require(not self.rdrop or bool(self.dropout), "rdrop", self.rdrop, "it needs the task's own dropout above 0")
         return self
 
 

@@ -132,7 +132,7 @@ CLASHES: tuple[tuple[Any, ...], ...] = (  # the message after the first key of e
     (" VALUE; rotary positions need heads of an", {"model.heads": 128}),
     (" VALUE with family: bert", {"model.rope_theta": 1000.0, "family": "bert"}),
     (" VALUE with family: modernbert", {"model.kv_heads": 2}, {"pretrain.next_sentence": True}),
-    (" VALUE; it needs a dropout above 0", {"sst2.rdrop": 1.0}, {"squad.rdrop": 0.5, "squad.dropout": 0.0}),
+    (" VALUE; it needs the task's own dropout above 0", {"sst2.rdrop": 1.0}, {"squad.rdrop": 0.5, "squad.dropout": 0.0}),
     (" VALUE; it needs answers: extractive", {"squad.rdrop": 1.0, "squad.dropout": 0.1, "family": "llama",
      "squad.answers": "generative"}),
     (" VALUE with family: llama, which has no dropout layer", {"sst2.dropout": 0.1, "family": "llama"}),
