@@ -30,6 +30,13 @@ TOY: dict[str, dict[str, Any]] = {
     "perplexity": {"pseudo_passages": 4, "mask_rate": 0.15, "seed": 0},
     "sst2": {"epochs": 1, "batch_size": 16, "max_length": 48},
     "squad": {"epochs": 1, "batch_size": 16, "max_length": 128},
+    "finetune": {
+        "tasks": ["sst2"],
+        "methods": ["full", "scratch"],
+        "questions": ["squad"],
+        "squad_methods": ["full", "scratch"],
+        "seeds": [1],
+    },
 }
 
 
@@ -102,10 +109,13 @@ class Project:
 
 
 def copy_project(folder: Path, git: bool = False) -> Project:
-    """Copy the project and set toy sizes; `git` makes it a repository with DVC."""
+    """Copy the project and set toy sizes; `git` makes it a repository with DVC.
+
+    The runs and the learning rate are those that tests expect, whatever params.yaml has.
+    """
     project = copy_as_it_is(folder)
     toy = {f"{name}.{key}": value for name, values in TOY.items() for key, value in values.items()}
-    project.set_all({"sample": SAMPLE, **toy})
+    project.set_all({"lr": 0.002, "sample": SAMPLE, **toy})
     if git:
         project.run("git", "init", "-q", "-b", "main")
         project.commit("toy")

@@ -743,6 +743,7 @@ def test_flags_settings_time_and_memory_are_listed(repository: Repository) -> No
     write_json(Path("reports/runs/pretrain.json"), RUN.to_json())
     write_json(Path("reports/runs/sst2/full/1.json"), RUN.to_json())
     news: dict[str, Any] = {"baselines": {}, "low_rank": ACCURACY}
+    repository.set("lr", 0.25)
     before, after = (METRICS["sst2"] | {"flags": {"full": {"one_class_only": seeds}}} for seeds in (1, 2))
     repository.commit({"sst2": before, "ag_news": news})
     repository.write({"sst2": after, "ag_news": news | {"flags": {"low_rank": {"one_class_only": 1}}}})
@@ -756,7 +757,7 @@ def test_flags_settings_time_and_memory_are_listed(repository: Repository) -> No
         r"New health flags: ag\_news low\_rank one class only.",  # Markdown, so with escapes
         "Health flags on more or fewer seeds: sst2 full one class only (was 1, is 2).",
     ]
-    assert "| lr | 0.002 | 0.5 |\n" in said
+    assert "| lr | 0.25 | 0.5 |\n" in said
     assert "| seeds | – | null |\n" in said
     assert "| pretrain: time, s | 46.3 | 60.19 |\n" in said
     assert "peak" not in said
