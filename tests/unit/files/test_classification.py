@@ -216,6 +216,7 @@ def test_what_to_fetch_and_where_to_put_it_is_said(tmp_path: Path) -> None:
         ("xyz", {"drop": ("x", "y", "z")}, "f.jsonl: it contains no example"),
         ("xyz", {"dev": None, "split": 0.9}, "f.jsonl: 3 rows are too few for a split at 0.9"),
         ((1.0, 0.0), {"classes": ("1.0", "0.0")}, "f.jsonl:1: label '1' is not allowed; expected one of 1.0, 0.0"),
+        ((-1, 1), {"classes": ("no", "yes")}, "f.jsonl:1: label '-1' is not allowed; expected one of no, yes"),
         ("1234", {"classes": tuple("abcde")}, "data/params.yaml: classification.own.classes: labels from 1 to 4 do not "
          "tell whether the first of 5 classes is 0 or 1; expected a row labelled 0 or 5, or names as labels"),
     ],
