@@ -13,13 +13,13 @@ from retrace.core.paths import TEXT as RUNNING
 from retrace.datasets.text import PARTS, read_documents, text_path
 from retrace.models.language_model import LanguageModel, make_language_model
 from retrace.objectives.language_modelling import mask_id
-from retrace.perplexity.measures import PERPLEXITY_DETAILS, PerplexityFigures, figures_of
+from retrace.perplexity.measures import PERPLEXITY_DETAILS, Measured, PerplexityFigures, figures_of
 from retrace.perplexity.settings import PerplexityParams
 from retrace.tokens.blocks import write_stream
 from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, train_tokenizer
 from stages import perplexity_eval
-from stages.perplexity_eval import held_out, measure
+from stages.perplexity_eval import HeldOutText, held_out, measure
 from tests.tiny import TEXT, tiny_config, tiny_device, tiny_pretrained, tiny_tokenizer
 from tests.toy import copy_settings
 
@@ -62,16 +62,27 @@ def _harness(texts: list[str], nats: float) -> dict[str, float]:
     return {"perplexity_per_word": math.exp(nats / words), "bits_per_byte": bits}
 
 
-def _reported(texts: list[str], family: str, tmp_path: Path) -> PerplexityFigures:
-    """What the stage measures of a tiny model with random weights, in one window or passage by passage."""
-    tokenizer, path, tokens = _tokenizer(), tmp_path / "wiki.valid.tokens", tmp_path / "valid.npy"
+def _written(texts: list[str], folder: Path) -> HeldOutText:
+    """Documents of one line each, and their tokens."""
+    tokenizer, path, tokens = _tokenizer(), folder / "wiki.valid.tokens", folder / "valid.npy"
     path.write_text("\n\n".join(texts), encoding="utf-8")
     write_stream(tokens, tokenizer, [read_documents(path)])
+    return held_out(tokens, path, tokenizer)
+
+
+def _measured(text: HeldOutText, family: str, block: int, **perplexity: float) -> dict[str, Measured]:
+    """What the stage measures of a tiny model with random weights."""
+    tokenizer = _tokenizer()
     params = PerplexityParams.read({
-        "precision": "fp32", "perplexity": {"pseudo_passages": 99, "stride": 512}, "pretrain": {"block_size": 512},
+        "precision": "fp32", "perplexity": perplexity, "pretrain": {"block_size": block},
         "metrics": {"bootstrap_samples": 100, "seed": 0},
     })  # fmt: skip
-    found = measure(_model_of(family, tokenizer), held_out(tokens, path, tokenizer), tokenizer, params, tiny_device())
+    return measure(_model_of(family, tokenizer), text, tokenizer, params, tiny_device())
+
+
+def _reported(texts: list[str], family: str, tmp_path: Path) -> PerplexityFigures:
+    """The figures in one window, or passage by passage."""
+    found = _measured(_written(texts, tmp_path), family, 512, pseudo_passages=99, stride=512)
     return figures_of(*found["causal" if family == "llama" else "pseudo"])
 
 
@@ -109,6 +120,23 @@ def test_perplexity_by_hand_by_the_harness_definitions_and_as_reported(texts: li
     for family, expected in by_hand.items():
         found = _reported(texts, family, tmp_path)
         assert {unit: getattr(found, unit) for unit in expected} == pytest.approx(expected, rel=1e-4)
+
+
+def test_masks_passages_and_windows_are_those_of_the_settings(tmp_path: Path) -> None:
+    """In blocks of 16 tokens. Nothing comes before the first token of a window that overlaps with no other."""
+    text = _written([*TEXT[:3], " ".join(TEXT[:6])], tmp_path)
+    ordinary = ~np.isin(text.stream, Vocabulary.of(_tokenizer()).special)
+    for rate, masked in ((0.25, 4), (0.5, 8)):
+        found = _measured(text, "bert", 16, mask_rate=rate)["masked"][0]
+        assert found.scored.sum() == masked * (len(ordinary) // 16)
+    drawn = [_measured(text, "bert", 16, pseudo_passages=2, seed=seed)["pseudo"][0] for seed in range(6)]
+    assert {losses.documents for losses in drawn} == {2}
+    assert len({losses.mean for losses in drawn}) > 1
+    first = ordinary[: len(ordinary) - 15 : 16].sum()
+    assert first > 0
+    for stride, unread in ((4, 0), (16, first), (64, first)):  # a stride is at most a block
+        found = _measured(text, "llama", 16, stride=stride)["causal"][0]
+        assert found.scored.sum() == ordinary.sum() - unread
 
 
 def test_each_split_has_its_own_figures_beside_those_of_word_counts_in_training(here: Path) -> None:
