@@ -12,7 +12,7 @@ from retrace.datasets.examples import Example, TaskData, write_task
 from retrace.finetuning.run import fine_tune, write_tuned
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model
-from retrace.results.predictions import LOSSES, PREDICTIONS, kept_epoch, read_drawn, read_epochs
+from retrace.results.predictions import LOSSES, PREDICTIONS, kept_epoch, read_drawn, read_epochs, write_predictions
 from retrace.tasks.classification import Classification
 from stages import evaluate
 from tests.tiny import tiny_config, tiny_device, tiny_tokenizer
@@ -115,6 +115,28 @@ def test_baselines_are_fitted_to_the_models_training_examples(source: Path) -> N
     write_moods({"train": righted})
     evaluate.main()
     assert read_json(evaluate.DETAILS)["moods"]["baselines"] == details["moods"]["baselines"]
+
+
+def test_the_learning_curve_has_the_losses_and_the_chosen_metrics_of_each_epoch(source: Path) -> None:
+    """Of 12 examples 6, 3 and none are wrong after the epochs, of which the second is kept. The curve has no F1."""
+    examples_path(source, "test").unlink()
+    rows = [
+        {"epoch": epoch, "id": place, "label": label, "logit_0": 0.5, "logit_1": float(label != (place < wrong))}
+        for epoch, wrong in enumerate((6, 3, 0))
+        for place, label in enumerate(example.label for example in DEV)
+    ]
+    losses = [
+        {"epoch": 0, "training_loss": None, "validation_loss": 0.7, "kept": False},
+        {"epoch": 1, "training_loss": 0.5, "validation_loss": 0.4, "kept": True},
+        {"epoch": 2, "training_loss": 0.3, "validation_loss": 0.6, "kept": False},
+    ]
+    PREDICTED.mkdir(parents=True)
+    write_predictions(PREDICTED / PREDICTIONS, "classification", rows)
+    write_json(PREDICTED / LOSSES, losses)
+    evaluate.main()
+    header, *epochs = (evaluate.CURVES / "moods.csv").read_text().splitlines()
+    assert header == "method,seed,epoch,training_loss,validation_loss,accuracy"
+    assert epochs == ["full,1,0,,0.7,0.5", "full,1,1,0.5,0.4,0.75", "full,1,2,0.3,0.6,1.0"]
 
 
 def test_a_task_without_a_test_split_does_not_mention_one(source: Path) -> None:
