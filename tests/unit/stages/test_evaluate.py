@@ -12,7 +12,15 @@ from retrace.datasets.examples import Example, TaskData, write_task
 from retrace.finetuning.run import fine_tune, write_tuned
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model
-from retrace.results.predictions import LOSSES, PREDICTIONS, kept_epoch, read_drawn, read_epochs, write_predictions
+from retrace.results.predictions import (
+    LOSSES,
+    PREDICTIONS,
+    kept_epoch,
+    read_baselines,
+    read_drawn,
+    read_epochs,
+    write_predictions,
+)
 from retrace.tasks.classification import Classification
 from stages import evaluate
 from tests.tiny import tiny_config, tiny_device, tiny_tokenizer
@@ -115,6 +123,17 @@ def test_baselines_are_fitted_to_the_models_training_examples(source: Path) -> N
     write_moods({"train": righted})
     evaluate.main()
     assert read_json(evaluate.DETAILS)["moods"]["baselines"] == details["moods"]["baselines"]
+
+
+def test_what_the_baselines_say_of_each_split_is_written_as_it_is_scored(source: Path) -> None:
+    metrics, _ = run(source)
+    for name, examples in (("moods", DEV), ("moods-test", TEST)):
+        found = read_baselines(name)
+        assert list(found) == ["majority", "tfidf"]
+        for baseline, labels in found.items():
+            right = [label == example.label for label, example in zip(labels, examples, strict=True)]
+            accuracy = metrics[name]["baselines"][baseline]["accuracy"]
+            assert accuracy == pytest.approx(sum(right) / len(right), rel=1e-5)
 
 
 def test_the_learning_curve_has_the_losses_and_the_chosen_metrics_of_each_epoch(source: Path) -> None:
