@@ -6,7 +6,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from retrace.datasets.examples import Example
 from retrace.datasets.squad import Question
 from retrace.evaluation.classification import ClassificationTask, has_words, majority, tfidf
-from retrace.evaluation.outcomes import Groups, answers_of, length_groups
+from retrace.evaluation.outcomes import Groups, answers_of, classified, length_groups
 from retrace.evaluation.question_answering import overlap_span, question_words
 
 
@@ -15,6 +15,13 @@ def test_a_model_abstains_where_no_answer_scores_higher_and_never_without_such_a
     rows = pd.DataFrame({"id": ["b", "a"], "text": "x", "score": 1.0, "null_score": [0.9, 1.1]})
     assert answers_of(rows, questions).answers == ("", "x")
     assert answers_of(rows.assign(null_score=np.nan), questions).answers == ("x", "x")
+
+
+def test_probabilities_are_the_softmax_of_a_row_and_a_tie_goes_to_the_first_class() -> None:
+    rows = pd.DataFrame({"logit_0": [0.0, 1.0, 2.0], "logit_1": [np.log(3), 1.0, 2.0 - np.log(4)]})
+    found = classified(rows, np.zeros(3, int), ("no", "yes"))
+    assert found.predicted.tolist() == [1, 0, 0]
+    assert found.probabilities == pytest.approx(np.array([[0.25, 0.75], [0.5, 0.5], [0.8, 0.2]]))
 
 
 def _places(groups: Groups) -> dict[str, list[int]]:
