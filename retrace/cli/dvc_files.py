@@ -39,9 +39,12 @@ def lock_fault() -> str | None:
 
 
 def _is_dvc(process: int) -> bool:
-    """Whether a process is, or may be, DVC."""
+    """Whether a process is, or may be, DVC or a command of ours that asks DVC for its status, such as a review."""
     try:
-        return any(Path(part).name == "dvc" for part in psutil.Process(process).cmdline())
+        return any(
+            Path(part).name == "dvc" or Path(part).parts[-2:] == ("bin", "retrace") or part == "retrace.cli.main"
+            for part in psutil.Process(process).cmdline()
+        )
     except psutil.Error:  # another user's, or just ended
         return True
 

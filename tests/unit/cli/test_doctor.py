@@ -98,10 +98,10 @@ def test_a_lock_file_with_nothing_in_it_and_none_committed(checkout: Project, co
     assert _fixed("recorded results", "rm data/dvc.lock && dvc repro").startswith("data/dvc.lock:")
 
 
-@pytest.mark.parametrize("case", ["stranger", "stranger reads", "half", "dvc works", "dvc is gone"])
+@pytest.mark.parametrize("case", ["stranger", "stranger reads", "half", "dvc works", "retrace reads", "dvc is gone"])
 def test_an_rwlock_holds_dvc_up_unless_a_dvc_works_or_is_gone(checkout: Project, case: str) -> None:
-    program, is_dvc = checkout.folder / case.partition(" ")[0], case.startswith("dvc")
-    program.write_text("import time; time.sleep(60)")
+    program, is_dvc = checkout.folder / "bin" / case.partition(" ")[0], case.startswith(("dvc", "retrace"))
+    write_text(program, "import time; time.sleep(60)")
     with subprocess.Popen([sys.executable, program]) as other:
         user = {"pid": other.pid, "cmd": "dvc repro"}
         lock = json.dumps({"read": {"models": [user]}} if case.endswith("reads") else {"write": {"models": user}})
