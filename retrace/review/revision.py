@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from dvc.api import DVCFileSystem
 from dvc.exceptions import DvcException
 from dvc.fs import GitFileSystem, get_cloud_fs
+from dvc.lock import LockError
 from dvc.repo import Repo
 from dvc.scm import SCM
 from dvc_data.index import DataIndexDirError
@@ -28,6 +29,8 @@ R = TypeVar("R", bound=Record)
 DEFAULTS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 # Raised for a file that is neither here nor in DVC's cache or remote.
 ABSENT = (OSError, DvcException, DataIndexDirError)
+BUSY = "is busy"  # in DVC's message if a running stage writes what was asked about
+RUNNING = "a stage that runs now"
 # A fetch into such a clone may leave no name but FETCH_HEAD, not even that of a tag.
 SHALLOW = "this clone is shallow; git fetch --depth=1 origin REVISION, then --base FETCH_HEAD"
 
@@ -177,6 +180,8 @@ class Revision:
         """The stages of the working tree that have to run again; a commit is taken as it is."""
         try:
             changed = {} if self._commit else self._files.repo.status()
+        except LockError as error:
+            return [RUNNING] if BUSY in str(error) else []
         except DvcException:
             return []
         # Names that end with .dvc are files that `dvc add` tracks.

@@ -721,6 +721,16 @@ def test_what_is_only_absent_is_not_out_of_date(
     assert (Revision().stale_stages == ["made"]) is is_stale
 
 
+def test_what_a_stage_makes_at_the_moment_is_out_of_date(repository: Repository) -> None:
+    Path("dvc.yaml").write_text("stages: {make: {cmd: make, params: [lr], outs: [made]}}")
+    repository.commit()
+    writer = {"pid": os.getpid(), "cmd": "dvc repro"}
+    write_json(Path(".dvc/tmp/rwlock"), {"write": {str(Path("made").absolute()): writer}})
+    said, found = _found()
+    assert said.startswith("out of date, as dvc repro has not run since a change; before it: no change: all 11 figures")
+    assert found.notes == ["dvc repro has not run since something changed: a stage that runs now"]
+
+
 def test_without_a_repository_nothing_is_said_of_a_base(here: Path) -> None:
     copy_settings(here)
     (here / "dvc.yaml").touch()
