@@ -10,7 +10,7 @@ from huggingface_hub import ModelCard
 
 from retrace.cli.main import print_table, some_of
 from retrace.cli.predict import Of, chosen_cell
-from retrace.core.errors import InputError, printable
+from retrace.core.errors import InputError, one_line, printable
 from retrace.core.files import SUMS, atomic_folder, file_digest, write_json, write_text
 from retrace.core.guard import guarded, lock
 from retrace.core.paths import FACTS, PRETRAINED
@@ -134,7 +134,7 @@ def _doubts(trained: Trained) -> dict[str, str]:
 def _stale_stages(trained: Trained) -> list[str]:
     """The stages behind the model and its card's figures whose inputs or outputs differ from dvc.lock.
 
-    Raises InputError if DVC has no such stage.
+    Raises InputError if DVC has no such stage, or is running one of them.
     """
     from dvc.exceptions import DvcException  # here, as DVC takes a second to import
     from dvc.repo import Repo
@@ -145,7 +145,7 @@ def _stale_stages(trained: Trained) -> list[str]:
         with Repo() as repo:
             return sorted(repo.status(targets=last, with_deps=True))
     except DvcException as error:
-        raise InputError(f"dvc status: {error}") from None
+        raise InputError(f"dvc status: {one_line(error)}") from None
 
 
 def _write_card(folder: Path, trained: Trained, card: ModelCard, commit: str) -> None:

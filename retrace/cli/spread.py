@@ -25,7 +25,7 @@ from retrace.cli.remote import Sender, pull_option
 from retrace.cli.repro import Push
 from retrace.cli.workers import Here, Slurm
 from retrace.compute.lease import visible_gpus
-from retrace.core.errors import InputError, as_shell
+from retrace.core.errors import InputError, as_shell, one_line
 from retrace.core.guard import handled, lock
 from retrace.core.paths import require_checkout
 
@@ -101,9 +101,12 @@ def _names(stages: Iterable[Any]) -> list[str]:
 
 
 def out_of_date(cells: Sequence[str]) -> list[str]:
-    """Those cells that `dvc repro` would run."""
-    with Repo(_wait_for_lock=True) as repo:
-        changed = repo.status(targets=list(cells)) if cells else {}
+    """Those cells that `dvc repro` would run; raises InputError if another one is running one of them."""
+    try:
+        with Repo(_wait_for_lock=True) as repo:
+            changed = repo.status(targets=list(cells)) if cells else {}
+    except DvcException as error:
+        raise InputError(one_line(error)) from None
     return [name for name in cells if name in changed]
 
 

@@ -69,6 +69,17 @@ def test_a_perplexity_on_the_card_has_to_be_up_to_date_whatever_the_methods_star
     assert publish._stale_stages(Trained(None, params)) == ["evaluate", "perplexity-eval"]
 
 
+@pytest.mark.filterwarnings("ignore:_NoneStep:DeprecationWarning")
+def test_what_another_dvc_is_making_is_named_in_one_line(here: Path) -> None:
+    write_text(Path(".dvc/config"), "[core]\n    no_scm = true\n")
+    write_json(Path("dvc.yaml"), {"stages": {"evaluate": {"cmd": "true", "outs": ["made"]}}})
+    writer = {"pid": os.getpid(), "cmd": "dvc repro"}
+    write_json(Path(".dvc/tmp/rwlock"), {"write": {str(here / "made"): writer}})
+    evaluated: Any = SimpleNamespace(perplexity=None, details={})
+    with pytest.raises(InputError, match=r"^dvc status: .*made' is busy, it is being blocked by: \(PID \d+\): dvc"):
+        publish._stale_stages(evaluated)
+
+
 @pytest.mark.usefixtures("here")
 def test_an_adapter_is_only_sent_for_a_base_with_the_weights_that_it_was_trained_on(
     monkeypatch: pytest.MonkeyPatch,

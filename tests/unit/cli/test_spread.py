@@ -11,7 +11,7 @@ from retrace.cli import spread
 from retrace.cli.spread import _default_jobs, _repro
 from retrace.cli.workers import Here, Queued, Slurm, log_of, why_failed
 from retrace.core.errors import InputError
-from retrace.core.files import write_text
+from retrace.core.files import write_json, write_text
 from tests.commands import pretend_gpus, write_program
 
 CORES = len(os.sched_getaffinity(0))
@@ -61,6 +61,17 @@ def test_a_killed_dvc_ends_it_with_the_exit_code_of_a_shell(monkeypatch, at_once
     with pytest.raises(typer.Exit) as ended:
         _repro(Here(1), {"cell": []}, [], at_once)
     assert ended.value.exit_code == 137
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what DVC uses
+def test_a_cell_that_another_dvc_runs_is_one_line(here: Path) -> None:
+    write_text(Path(".dvc/config"), "[core]\n    no_scm = true\n")
+    write_text(Path("dvc.yaml"), "stages: {cell: {cmd: ls, outs: [made]}}\n")
+    assert spread.out_of_date(["cell"]) == ["cell"]
+    writer = {"pid": os.getpid(), "cmd": "dvc repro"}
+    write_json(Path(".dvc/tmp/rwlock"), {"write": {str(here / "made"): writer}})
+    with pytest.raises(InputError, match=r"made' is busy, it is being blocked by: \(PID \d+\): dvc repro "):
+        spread.out_of_date(["cell"])
 
 
 @pytest.mark.usefixtures("here")
