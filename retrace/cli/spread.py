@@ -145,4 +145,5 @@ def _default_jobs() -> int:
 
 
 def _recorded() -> Mapping[str, object]:
-    return load_yaml(RECORD)["stages"] if RECORD.is_file() else {}
+    """The stages in dvc.lock; a DVC that was killed may have written the lines above them only."""
+    return load_yaml(RECORD).get("stages", {}) if RECORD.is_file() else {}

@@ -63,6 +63,12 @@ def test_a_killed_dvc_ends_it_with_the_exit_code_of_a_shell(monkeypatch, at_once
     assert ended.value.exit_code == 137
 
 
+@pytest.mark.usefixtures("here")
+def test_a_dvc_lock_that_was_cut_before_its_stages_has_none() -> None:
+    write_text(Path("dvc.lock"), "schema: '2.0'\n")
+    assert spread._recorded() == {}
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what DVC uses
 def test_a_cell_that_another_dvc_runs_is_one_line(here: Path) -> None:
     write_text(Path(".dvc/config"), "[core]\n    no_scm = true\n")
