@@ -28,7 +28,7 @@ from retrace.core.files import size
 from retrace.core.guard import holder, running
 from retrace.core.paths import LOCKFILES, PROJECT, QUESTIONS, STATES, TASKS, named_checkpoint, require_checkout
 from retrace.core.records import git, installed, try_git
-from retrace.core.settings import DATA_PARAMS, PARAMS, build, build_file, read_params
+from retrace.core.settings import DATA_PARAMS, PARAMS, build, build_file, read_params, read_yaml
 from retrace.results.grid import PREDICTIONS, RUNS, WEIGHTS, Grid
 
 PINS = Path("requirements.txt")
@@ -70,7 +70,7 @@ class LockFile(BaseModel):
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="print json")] = False) -> None:
-    """Check this checkout: environment, settings, recorded results, leftovers, cache, space, remote, GPUs.
+    """Check this checkout: environment, settings, stages, recorded results, leftovers, cache, space, remote, GPUs.
 
     Exit code 1 if something is wrong; each problem comes with the command that fixes it.
     """
@@ -143,6 +143,15 @@ def _settings() -> Iterator[Finding]:
         yield Finding("settings", f"{PARAMS}, {DATA_PARAMS}")
     except (InputError, FileNotFoundError) as error:
         yield Finding("settings", str(error), f"git diff HEAD -- {PARAMS} {DATA_PARAMS}")
+
+
+def _pipelines() -> Iterator[Finding]:
+    """The files of the stages, which a merge may leave with conflict markers."""
+    for path in filter(Path.is_file, [lock.with_suffix(".yaml") for lock in LOCKFILES]):
+        try:
+            read_yaml(path)
+        except InputError as error:
+            yield Finding("stages", str(error), f"git diff HEAD -- {path}")
 
 
 def _lockfiles() -> Iterator[Finding]:
@@ -291,4 +300,6 @@ def _removal(paths: Sequence[Path]) -> str | None:
     return f"rm -r {shlex.join(map(str, paths))}" if paths else None
 
 
-CHECKS = (_environment, _versions, _settings, _lockfiles, _locks, _leftovers, _states, _cache, _remote, _devices)
+CHECKS = (
+    _environment, _versions, _settings, _pipelines, _lockfiles, _locks, _leftovers, _states, _cache, _remote, _devices,
+)  # fmt: skip

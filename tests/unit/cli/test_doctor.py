@@ -83,6 +83,18 @@ def test_a_repository_that_belongs_to_another_user(checkout: Project, monkeypatc
     assert found.fix == fix
 
 
+@pytest.mark.parametrize("name", ["dvc.yaml", "data/dvc.yaml"])
+def test_stages_that_two_branches_changed(checkout: Project, name: str) -> None:
+    text, conflict = (ROOT / name).read_text(), "<<<<<<< HEAD\n=======\n>>>>>>> other\n"
+    path = checkout.folder / name
+    path.write_text(text)
+    assert _wrong() == []
+    path.write_text(text.replace("stages:\n", f"stages:\n{conflict}", 1))
+    ((check, said, fix),) = _wrong()
+    assert (check, fix) == ("stages", f"git diff HEAD -- {name}")
+    assert said.startswith(f"{name}:")
+
+
 @pytest.mark.parametrize("at", ["md5: ", "cmd: ", "- path: models/", "params:\n", "size: ", "size: ??"])
 def test_a_lock_file_that_dvc_was_writing_when_it_was_killed(checkout: Project, at: str) -> None:
     text = (ROOT / "dvc.lock").read_text()  # the last is cut within a number
