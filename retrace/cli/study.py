@@ -47,10 +47,18 @@ def list_studies() -> None:
     for folder in _folders().values():
         study = build_file(PublishedStudy, folder / PUBLISHED)
         figures = sum(1 for table in study.tables for cell in table.cells() if cell.published)
-        result = StudyResult.read(folder / RESULT) if (folder / RESULT).is_file() else None
-        how = "not run" if result is None else "small" if result.small else "as published"
-        rows.append((folder.name, len(study.tables), figures, how, study.title))
+        rows.append((folder.name, len(study.tables), figures, _how_run(folder / RESULT), study.title))
     print_table(("study", "tables", "figures", "run", "title"), rows)
+
+
+def _how_run(result: Path) -> str:
+    """How a study was run, by its figures, which may be damaged or of another version of Retrace."""
+    if not result.is_file():
+        return "not run"
+    try:
+        return "small" if StudyResult.read(result).small else "as published"
+    except InputError:
+        return "cannot be read"
 
 
 def compare(name: Name) -> None:

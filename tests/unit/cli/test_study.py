@@ -41,6 +41,8 @@ def test_studies_are_listed_with_how_they_were_run() -> None:
     assert retrace("study", "list").out.splitlines()[1].split() == ["mood", "3", "7", "not", "run", EVIL]
     write_json(Path("studies/mood/reports/study.json"), {"title": "T", "source": "S", "small": True, "tables": {}})
     assert "  small  " in retrace("study", "list").out
+    write_json(Path("studies/mood/reports/study.json"), {"title": "T", "figures": {}})  # as of another version
+    assert "  cannot be read  " in retrace("study", "list").out
 
 
 @pytest.mark.usefixtures("mood")
