@@ -33,10 +33,8 @@ T = TypeVar("T")
 Drawn = tuple[Sequence[Markup], str]  # what a plot shows, and the same in words
 Draw = Callable[[str], Drawn]  # by method
 
-CHOSEN_BY = (
-    "Scores on the validation set. The epoch with the lowest validation loss was kept, or the last one if the settings "
-    "say so."
-)
+BEST = "Scores on the validation set, which also chose the epoch: the one with the lowest loss on it was kept."
+LAST = "Scores on the validation set, which did not choose the epoch: the last one was kept."
 TESTED = (
     "Scores on the test set, which played no part in choosing the epoch. It was scored twice: before training and with "
     "the weights that were kept."
@@ -58,7 +56,7 @@ def task_section(task: TaskResults, names: Sequence[str]) -> Section:
     split = "test" if task_and_part(task.name)[1] == "test" else "validation"
     note = f"{task.name}: {task.examples:,} {split} {task.noun}. Methods are ordered from best to worst."
     follows = " Scores on the test set follow." if on_test(task.name) in names else ""
-    chosen = TESTED if split == "test" else f"{CHOSEN_BY}{follows}"
+    chosen = TESTED if split == "test" else f"{LAST if task.keeps_last else BEST}{follows}"
     return Section(task.title, [note, chosen, *task_panels(task), *task_folds(task)])
 
 

@@ -224,11 +224,23 @@ def test_a_training_loss_that_includes_the_divergence_says_so(rdrop: float, call
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("sst2", "or the last one if the settings say so. Scores on the test set follow."),
+    [("sst2", "chose the epoch: the one with the lowest loss on it was kept. Scores on the test set follow."),
      ("sst2-test", "Scores on the test set, which played no part in choosing the epoch.")],
 )  # fmt: skip
 def test_it_is_said_which_set_the_epoch_was_chosen_on(name: str, said: str) -> None:
     assert said in as_markdown("T", [task_section(replace(_task(), name=name), ["sst2", "sst2-test"])])
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [({}, "the one with the lowest loss on it was kept."), ({"checkpoint": "best"}, "the one with the lowest loss"),
+     ({"checkpoint": "last"}, "which did not choose the epoch: the last one was kept.")],
+)  # fmt: skip
+def test_it_is_said_which_epoch_the_settings_keep(settings: Mapping[str, Any], said: str) -> None:
+    grid = {"tasks": ["sst2"], "methods": ["full"], "questions": [], "squad_methods": [], "seeds": [1]}
+    params = {"finetune": grid, "sst2": settings}
+    (task,) = read_tasks(Details(tasks={"sst2": DETAILS}), params, with_curves=False)
+    assert said in as_markdown("T", [task_section(task, ["sst2"])])
 
 
 def test_an_axis_below_zero_has_a_true_minus_sign() -> None:
