@@ -167,7 +167,10 @@ def origin_fold(origins: Mapping[str, Origin], digests: Mapping[str, str]) -> Fo
     ]
     table = Table(("result", "commit", "date", "machine", *names), rows, label="Origin")
     hashes = Table(("file", "SHA-256"), list(digests.items()), label="Hashes")
-    note = "dvc.lock pins every file of this run: check out its commit and run dvc checkout to restore them."
+    note = (
+        "The commits are those of the code. dvc.lock, which pins every file of this run, changes during the run and is "
+        "committed after it: to restore the files, check out that later commit and run dvc checkout."
+    )
     return Fold("Provenance", f"commit {each_once(map(commit_text, origins.values()))}", [note, table, hashes])
 
 

@@ -167,6 +167,13 @@ def test_provenance_names_every_version_and_digest() -> None:
     assert "| m | 0123 |" in page
 
 
+def test_files_are_restored_from_the_commit_that_has_their_dvc_lock_and_not_from_that_of_the_code() -> None:
+    """At the commit that a stage ran from, dvc.lock names the files of the run before."""
+    note, *_ = origin_fold({"pretrain": HERE}, {}).blocks
+    assert str(note).startswith("The commits are those of the code.")
+    assert "check out that later commit and run dvc checkout" in str(note)
+
+
 def test_a_threshold_of_a_metric_of_ones_own_is_shown() -> None:
     """Only those of SQuAD's script are left out, where never answering scores best."""
     figures: Figures = {"best_accuracy": 0.9, "best_accuracy_thresh": 0.0, "odds_thresh": 0.0}
