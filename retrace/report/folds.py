@@ -1,5 +1,6 @@
 """The folds of a task's section: tables of every pair of methods, every score, every class, and the learning curves."""
 
+from collections.abc import Sequence
 from functools import partial
 
 import pandas as pd
@@ -11,6 +12,7 @@ from retrace.report.names import (
     baseline_name,
     capital,
     each_once,
+    listed,
     method_name,
     p_text,
     points,
@@ -23,6 +25,12 @@ from retrace.report.names import (
 )
 from retrace.report.results import TaskResults, most_seeds
 from retrace.statistics.comparisons import MODELS_DIFFER, MODELS_TIE
+
+POSITIVE = ("precision", "recall", "f1")  # figures of the second of two classes
+OF_ANSWERABLE = (
+    " METEOR, BLEU and ROUGE: of answerable questions alone. Even right answers score 50 in METEOR if they have only "
+    "one word, and 0 in BLEU if none has four."
+)
 
 
 def task_folds(task: TaskResults) -> list[Fold]:
@@ -79,10 +87,22 @@ def _scores(task: TaskResults) -> Fold:
     note = "In brackets: 95% intervals. After ±: the seeds’ standard deviation. Before: the model before fine-tuning."
     if task.kind == "question_answering":
         note += " A best threshold of –: never answering scores best."
+    note += _positive_class(task, names)
+    note += OF_ANSWERABLE if any(name.startswith(("meteor", "bleu", "rouge")) for name in names) else ""
     notes = [f"Epochs kept, by seed: {'; '.join(kept)}."]
     notes += [f"{name}: {said}." for name, said in task.details.notes.items()]
     table = Table(header, score_rows(names, legend, columns), label=f"Scores {task.name}")
     return Fold("Every score", f"{len(names)} scores", [note, table, *notes])
+
+
+def _positive_class(task: TaskResults, names: Sequence[str]) -> str:
+    """A sentence that says which class precision, recall and F1 are of, where they are of one."""
+    breakdowns = (details.breakdown for details in task.details.methods.values())
+    classes = next((list(found.classes) for found in breakdowns if isinstance(found, ClassBreakdown)), [])
+    single = [task.details.legend[name].name for name in POSITIVE if name in names]
+    if len(classes) != 2 or not single:
+        return ""
+    return f" {capital(listed(single))}: of the class {classes[1]}; macro, micro and weighted: over both classes."
 
 
 def _classes(task: TaskResults) -> Fold:

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from retrace.core.files import write_json
+from retrace.evaluation.classification import figures_of
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, Details, MethodDetails
 from retrace.perplexity.measures import LIKELIHOOD, PerplexityReport
 from retrace.report import browser, page, summary, svg
@@ -105,6 +106,35 @@ def test_a_count_has_no_deviation_over_seeds() -> None:
     page = _scores_page({"legend": legend}, figures=FIGURES | {"total": 10}, std={"accuracy": 0.03, "total": 2.0})
     assert "| questions |  | – | – | 10 |" in page
     assert "| 51.0 ± 3.0 (49.0 – 53.0) |" in page
+
+
+@pytest.mark.parametrize(
+    ("names", "keys", "said"),
+    [
+        (("bad", "good"), ("accuracy", "precision", "f1"), "Precision and F1: of the class good; macro, "),
+        (("bad", "good"), ("f1_macro", "f1"), "F1: of the class good; macro, "),
+        (("bad", "good"), ("accuracy", "f1_macro"), ""),
+        (("bad", "fair", "good"), ("f1",), ""),  # a metric of one's own
+    ],
+)
+def test_a_figure_of_one_class_is_said_to_be_of_the_second_of_two(names, keys: Sequence[str], said: str) -> None:
+    found = ClassBreakdown(confusion=[], classes={name: CLASSES["bad"] for name in names}, reliability={})
+    figures = figures_of("precision") | figures_of("f1") | {"accuracy": Figure("fraction", "higher", "accuracy")}
+    of_method = {"figures": dict.fromkeys(keys, 0.5), "intervals": {}, "breakdown": found}
+    page = as_markdown("T", [Section("S", task_folds(_task(None, {"legend": figures}, **of_method)))])
+    assert ("of the class" in page) == bool(said)
+    assert said in page
+
+
+@pytest.mark.parametrize(("figure", "is_said"), [("rougeL", True), ("meteor_exact_stem", True), ("f1", False)])
+def test_it_is_said_that_scores_of_words_are_low_for_short_answers(figure: str, is_said: bool) -> None:
+    """As on the sample, where exact match is 98% and BLEU is 0."""
+    seed = {"epoch": 1, "figures": {figure: 0.5}, "intervals": {}, "before": {}}
+    of = {"headlines": [figure], "legend": {figure: Figure("fraction", "higher", figure)}, "comparisons": [],
+          "baselines": {}, "methods": {"full": method_of({figure: 0.5}, {"1": seed}, {}, {})}}  # fmt: skip
+    task = TaskResults("squad", "question_answering", Details.from_json({"squad": of}).tasks["squad"], {"full": 0})
+    page = as_markdown("T", [Section("S", task_folds(task))])
+    assert ("METEOR, BLEU and ROUGE: of answerable questions alone." in page) == is_said
 
 
 def test_a_learning_curve_is_the_mean_over_seeds_and_only_a_headline_stands_beside_a_baseline() -> None:
