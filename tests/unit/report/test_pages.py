@@ -99,6 +99,8 @@ def test_before_training_a_score_is_the_mean_over_seeds_and_the_epoch_of_each_se
     page = _scores_page(seeds={"1": METHOD.seeds["1"], "2": other})
     assert "| accuracy | % | 50.0 (49.0 – 53.0) | 50.0 | 51.0 (49.0 – 53.0) |" in page
     assert "Epochs kept, by seed: Full 1, 3." in page
+    said = "A method’s figures are means over seeds. After ±: the standard deviation over seeds."
+    assert [said in shown for shown in (page, _scores_page())] == [True, False]
 
 
 def test_a_count_has_no_deviation_over_seeds() -> None:
