@@ -34,6 +34,11 @@ LONG = 600  # characters from which a printed text is cut
 MOST = 20_000  # examples of a task in the browser
 SHOWN = "The answer shown is of the first seed."
 COUNTED = "An answer counts as right if its F1 is at least 50%."
+OF_CLASSES = "Next to a class: the method’s confidence."
+OF_ANSWERS = (
+    "Next to an answer, if the method may abstain: its score minus that of no answer. In passages the right answer is "
+    f"shaded and each method’s answer is underlined in its colour (baselines in grey); ≈: partly right. {COUNTED}"
+)
 RIGHT = 0.5 - 1e-9  # F1, which rounding may leave just below a half
 NO_ANSWER = "no answer"
 Kept = Mapping[str, Sequence[pd.DataFrame]]  # the rows of every seed, by method
@@ -142,12 +147,9 @@ def predictions_section(params: Mapping[str, Any], tasks: Sequence[TaskResults],
         for each in found if len(each.texts) > MOST
     )  # fmt: skip
     counted = "Examples" if left_out else f"All {total:,} examples"
-    note = (
-        f"{counted} with each method’s predictions.{left_out} {seeds}Next to a class: the method’s "
-        "confidence. Next to an answer, if the method may abstain: its score minus that of no answer. In passages the "
-        "right answer is shaded and each method’s answer is underlined in its colour (baselines in grey); ≈: partly "
-        f"right. {COUNTED}"
-    )
+    kinds = {OF_CLASSES: any(each.classes for each in found), OF_ANSWERS: any(each.passages for each in found)}
+    about = " ".join(text for text, holds in kinds.items() if holds)
+    note = f"{counted} with each method’s predictions.{left_out} {seeds}{about}"
     places = {method_name(method): task.places[method] for task in tasks for method in task.methods}
     browser = Browser(pack([_packed(each) for each in found]), list(places.items()), note)
     return Section("Predictions", [browser, *(_printed(each, first) for each in found)])

@@ -121,6 +121,22 @@ def test_what_is_shown_is_explained_where_it_is_shown() -> None:
         assert [said in markdown for said in (browsed, shown, counted)] == [False, has_tables, has_tables]
 
 
+@pytest.mark.usefixtures("run")
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [(("sst2", "sst2-test"), [True, False, False]), (("squad",), [False, True, True]),
+     (("sst2", "sst2-test", "squad"), [True, True, True])],
+)  # fmt: skip
+def test_what_stands_beside_predictions_is_explained_for_the_kinds_of_tasks_that_there_are(
+    names: tuple[str, ...], said: list[bool]
+) -> None:
+    details, params = Details.from_json(dict.fromkeys(names, TASK)), {"finetune": GRID}
+    browser, *_ = predictions_section(params, read_tasks(details, params, with_curves=False)).blocks
+    assert isinstance(browser, Browser)
+    texts = ("Next to a class: ", "Next to an answer, ", "An answer counts as right if its F1 is at least 50%.")
+    assert [text in browser.note for text in texts] == said
+
+
 def test_to_abstain_is_wrong_where_an_answer_has_no_words_left_as_in_the_scores() -> None:
     """The only right answer, "A", is empty after normalising: an empty text is right, to abstain is not."""
     questions = [Question("1", "A b", "?", (Answer("A", 0),)), Question("2", "A b", "?", ())]
