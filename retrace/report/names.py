@@ -134,6 +134,11 @@ def machine_text(machine: str) -> str:
     return re.sub(r"\((?:R|TM)\)|(?: CPU)? @ [\d.]+ ?GHz| Processor\b", "", machine)
 
 
+def checkpoint_text(checkpoint: str) -> str:
+    """A checkpoint with the first 12 digits of its commit or digest."""
+    return re.sub(r"(?<=@[0-9a-f]{12})[0-9a-f]+$", "", checkpoint)
+
+
 def p_text(p: float | None) -> str:
     """A p value; as a bound where it is small, or would be rounded up to the level that verdicts go by."""
     if p is not None and p < 0.0001:

@@ -18,6 +18,7 @@ from retrace.report import svg
 from retrace.report.blocks import NOTHING, Panel, Panels, Section, Table, TableCell, figure_text
 from retrace.report.names import (
     baseline_name,
+    checkpoint_text,
     count_text,
     digits_of,
     duration,
@@ -147,7 +148,7 @@ def _at_baselines(task: TaskResults, standing: str) -> list[str]:
 
 
 def run_facts(params: Mapping[str, Any], runs: Mapping[str, RunRecord], parameters: int) -> dict[str, str]:
-    """Sizes, training time, precision, machine and commit, by name.
+    """Model, sizes, training time, precision, machine and commit, by name.
 
     Precision, machine and commit are those of all runs, which may have been computed apart; the number of processes and
     the date are pretraining's.
@@ -155,9 +156,12 @@ def run_facts(params: Mapping[str, Any], runs: Mapping[str, RunRecord], paramete
     first, model = runs["pretrain"], params["model"]
     layers = f"{model['layers']} layer{'' if model['layers'] == 1 else 's'}"
     precisions = each_once(run.precision for run in runs.values())
-    shape = f"{params['family']}, {layers} of {model['hidden_size']}"
-    facts = {} if model.get("checkpoint") else {"Model": shape}
-    facts |= {
+    shape = f"{layers} of {model['hidden_size']}"
+    if given := model.get("checkpoint"):  # its sizes are in force, not those of params.yaml
+        start = "from" if model.get("random_seed") is None else "random weights of the sizes of"
+        shape = f"{start} {checkpoint_text(given)}"
+    facts = {
+        "Model": f"{params['family']}, {shape}",
         "Parameters": count_text(parameters), "Tokens seen": count_text(first.tokens),
         "Seeds": str(len(params["finetune"]["seeds"])),
         "Training": duration(sum(run.seconds for run in runs.values())),

@@ -100,8 +100,10 @@ def test_facts_of_a_run() -> None:
     gpu = _run(10.0, precision="bf16", origin=RUN.origin.model_copy(update={"machine": "one GPU"}))
     mixed = run_facts(PARAMS, {**two, "sst2 full 1": gpu, "sst2 full 2": gpu}, 8)
     assert (mixed["Machine"], mixed["Precision"]) == ("two cores and one GPU", "fp32 and bf16, 2 processes")
-    given = {**PARAMS, "model": {**PARAMS["model"], "checkpoint": "org/x@0"}}
-    assert "Model" not in run_facts(given, RUNS, 8), "the sizes in params.yaml are not in force"
+    given = PARAMS["model"] | {"checkpoint": f"org/x@{'0123456789' * 4}"}
+    for model, said in ((given, "from"), (given | {"random_seed": 0}, "random weights of the sizes of")):
+        found = run_facts({**PARAMS, "model": model}, RUNS, 8)["Model"]
+        assert found == f"bert, {said} org/x@012345678901", "the sizes in params.yaml are not in force"
     one = {**PARAMS, "model": {**PARAMS["model"], "layers": 1}}
     assert run_facts(one, RUNS, 8)["Model"] == "bert, 1 layer of 128"
 
