@@ -35,6 +35,13 @@ from retrace.statistics.scales import SHARES
 
 FULL, SCRATCH = "full", "scratch"
 ROW = 28  # px, a line of a ranking
+TRAINED = {  # what each method of retrace/methods trains
+    FULL: "all weights are trained, starting from the language model’s",
+    SCRATCH: "all weights are trained, starting from random ones",
+    "frozen": "only the head is trained",
+    "lora": "low-rank updates of frozen matrices are trained",
+    "adapter": "small layers added to the frozen model are trained",
+}
 
 
 def verdict(
@@ -197,7 +204,10 @@ def reading(tasks: Sequence[TaskResults]) -> str:
     best = "Bold: the best method, and those not significantly different from it (≈, paired by example)."
     each = ", the mean over seeds" if most_seeds(tasks) > 1 else ""
     time = f"Time: of fine-tuning alone{each}, summed over the tasks that a method was run on."
-    return f"95% interval over {covers}. {best} {time} Weights trained: the largest share over these tasks."
+    shown = dict.fromkeys(name for task in tasks for name in task.methods)
+    trained = "".join(f" {method_name(name)}: {TRAINED[name]}." for name in shown if name in TRAINED)
+    share = "Weights trained: the largest share over these tasks."
+    return f"95% interval over {covers}. {best} {time} {share}{trained}"
 
 
 class RankedScore(NamedTuple):

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from retrace.core.files import write_json
+from retrace.core.settings import plugin_names
 from retrace.evaluation.classification import figures_of
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, Details, MethodDetails
 from retrace.perplexity.measures import LIKELIHOOD, PerplexityReport
@@ -863,6 +864,14 @@ def test_a_deviation_over_seeds_has_the_scale_of_its_figure_and_at_least_two_dig
     table = summary.summary_table([task], {}, {})
     assert [*table.header][2:5] == ["mean", "95% interval", "sd"]
     assert table.rows[0][4] == shown
+
+
+def test_what_the_methods_of_the_table_train_is_said_below_it() -> None:
+    """A method of one's own has no sentence."""
+    said = summary.reading([_compared({"full": 0.9, "scratch": 0.7}), _compared({"full": 0.9, "mine": 0.8})])
+    start = "all weights are trained, starting from"
+    assert said.endswith(f"over these tasks. Full: {start} the language model’s. Scratch: {start} random ones.")
+    assert {*summary.TRAINED} <= {*plugin_names("retrace.methods")}
 
 
 @pytest.mark.parametrize(("seeds", "said"), [(1, "alone, summed"), (3, "alone, the mean over seeds, summed")])
