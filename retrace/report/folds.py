@@ -128,6 +128,8 @@ def _curve(task: TaskResults, curve: pd.DataFrame) -> Fold:
     curve = pd.DataFrame(rows, columns=curve.columns)
     for name in map(str, curve):
         figure = legend.get(name)
+        if figure and figure.scale == "count" and len({*curve[name]}) == 1:
+            continue  # such as the number of questions, which is in the table of scores
         as_text = partial(shown, figure) if figure else method_name if name == "method" else str
         columns[with_unit(name, figure) if figure else name] = [as_text(value) for value in curve[name]]
     table = Table.of(columns, f"Learning curves {task.name}")

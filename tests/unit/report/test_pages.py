@@ -498,6 +498,16 @@ def test_in_the_learning_curve_too_the_threshold_above_which_nothing_is_answered
     assert shown == ["0 | 40.0 | –", "1 | 60.0 | 0.0000", "2 | 70.0 | 1.5000"]
 
 
+def test_a_count_that_never_changes_has_no_column_in_the_learning_curve() -> None:
+    """The number of questions; that of the words in all answers changes from epoch to epoch."""
+    legend = DETAILS.legend | {name: Figure("count", "neither", name) for name in ("questions", "words")}
+    curve = CURVE.assign(questions=10, words=[7, 9])
+    page = as_markdown("T", [Section("S", task_folds(_task(curve, {"legend": legend})))])
+    header, *rows = re.findall(r"^\| (?:method|Full) \| (?:seed|1) \| (.*) \|$", page, re.MULTILINE)
+    assert header == "training loss, nats | validation loss, nats | accuracy, % | epoch | updates | words"
+    assert rows == ["– | 0.7000 | 51.0 | 0 | 0 | 7", "– | 0.7000 | 51.0 | 1 | 10 | 9"]
+
+
 def test_some_of_very_many_examples_are_kept_with_their_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first, third and fifth of seven; on these, the second seed is right where the first is not."""
     monkeypatch.setattr(browser, "MOST", 3)
