@@ -52,10 +52,10 @@ def find_architecture(name: str) -> NamedModel:
 
     Raises LookupError, which lists the names, if there is none.
     """
-    if name not in (there := _architectures()):
-        raise LookupError(f"model: {name!r} not found; expected one of {', '.join(sorted(there))}")
-    published = tuple(PublishedCount(**entry) for entry in there[name]["published"])
-    return NamedModel(name, AutoConfig.for_model(**there[name]["config"]), published)
+    if name not in (known := _architectures()):
+        raise LookupError(f"model: {name!r} not found; expected one of {', '.join(sorted(known))}")
+    published = tuple(PublishedCount(**entry) for entry in known[name]["published"])
+    return NamedModel(name, AutoConfig.for_model(**known[name]["config"]), published)
 
 
 def _architectures() -> dict[str, dict[str, Any]]:
@@ -68,10 +68,10 @@ def find_model(name: str) -> NamedModel:
 
     Raises InputError if there is none, or its family is not one of retrace/families.
     """
-    if name in (there := _architectures()):
+    if name in (known := _architectures()):
         return find_architecture(name)
     if not Path(name).is_dir():
-        raise InputError(f"{name}: neither a folder nor one of the architectures {', '.join(sorted(there))}")
+        raise InputError(f"{name}: neither a folder nor one of the architectures {', '.join(sorted(known))}")
     config = read_config(Path(name))
     require_one_of(plugin_names(FAMILIES), config.model_type, "model_type", f"{name}/config.json")
     return NamedModel(name, config)

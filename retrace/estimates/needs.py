@@ -49,7 +49,7 @@ class Planned:
     name: str
     fetched: Path | None  # the folder of a checkpoint that it starts from and that has to be fetched first
     needs: Needs
-    there: int = 0  # bytes of weights that are there already, perhaps from other settings
+    written: int = 0  # bytes of its weights that are on disk already, perhaps from other settings
     trains: bool = True  # False with pretrain.epochs: 0, which passes the weights of a checkpoint on
 
     @property
@@ -68,7 +68,7 @@ class Planned:
     @property
     def is_done(self) -> bool:
         """Whether weights of the size that the run saves are there; their settings are not checked."""
-        return self.there >= self.saved
+        return self.written >= self.saved
 
     @property
     def state(self) -> int:

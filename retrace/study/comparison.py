@@ -125,21 +125,21 @@ def find_figure(address: str, reports: Reports) -> Reproduced | None:
     if kind in _COUNTED:
         scale = "count" if kind != "memory" else "mebibytes" if steps[-1:] == ["constant"] else "score"  # per token
         return Reproduced(counted(address, reports.params), scale, is_exact=True)
-    _there(kind, [*MEASURED, *_COUNTED])
-    there: Any = reports.figures.get(kind)
-    for place, step in enumerate(steps if there else (), 1):
-        if not isinstance(there, Mapping):
+    _known(kind, [*MEASURED, *_COUNTED])
+    found: Any = reports.figures.get(kind)
+    for place, step in enumerate(steps if found else (), 1):
+        if not isinstance(found, Mapping):
             raise LookupError(f"the address is too long; leave out {'.'.join(steps[place - 1 :])}")
-        names = list(there)
+        names = list(found)
         matching = fnmatch.filter(names, step)
         name = matching[0] if len(matching) == 1 else step
         # Numbers are epochs and seeds, of which a small run may have fewer.
         if name not in names and place < len(steps) and (name in reports.named or name.isdecimal()):
             return None
-        there = there[_there(name, names)]
-    if isinstance(there, Mapping):
-        raise LookupError(f"the address is incomplete; continue with one of {', '.join(there)}")
-    return there
+        found = found[_known(name, names)]
+    if isinstance(found, Mapping):
+        raise LookupError(f"the address is incomplete; continue with one of {', '.join(found)}")
+    return found
 
 
 def counted(address: str, params: Mapping[str, Any]) -> float:
@@ -148,12 +148,12 @@ def counted(address: str, params: Mapping[str, Any]) -> float:
     Raises LookupError, which lists what there is, where the address is wrong.
     """
     kind, _, rest = address.partition(".")
-    count, form = _COUNTED[_there(kind, _COUNTED)]
+    count, form = _COUNTED[_known(kind, _COUNTED)]
     *steps, figure = rest.rsplit(".", form.count("."))  # a model's name may have dots
     if len(steps) < form.count("."):
         raise LookupError(f"expected {kind}.{form}")
     found = count(params, *steps)
-    return found[_there(figure, found)]
+    return found[_known(figure, found)]
 
 
 def known_method(params: Mapping[str, Any], name: str) -> Method:
@@ -161,7 +161,7 @@ def known_method(params: Mapping[str, Any], name: str) -> Method:
 
     Raises LookupError, which lists the methods, where there is none.
     """
-    return read_method(params, _there(name, method_names(params), "method: "))
+    return read_method(params, _known(name, method_names(params), "method: "))
 
 
 def _measured(reports: Reports) -> Iterator[tuple[tuple[str, ...], Mapping[str, Reproduced | None]]]:
@@ -236,7 +236,7 @@ def _of_run(record: RunRecord) -> dict[str, Reproduced]:
 
 
 def _parameters(params: Mapping[str, Any], model: str, head: str, method: str) -> dict[str, int]:
-    chosen = HEADS.get(_there(head, [NO_HEAD, *HEADS]))
+    chosen = HEADS.get(_known(head, [NO_HEAD, *HEADS]))
     return sums(count_parameters(chosen, find_architecture(model).config, known_method(params, method).tune)[1])
 
 
@@ -248,7 +248,7 @@ def _formula(_: Mapping[str, Any], model: str) -> dict[str, int]:
 
 def _memory(_: Mapping[str, Any], method: str) -> dict[str, float]:
     of_example = example_memory()
-    return {name: size / UNIT for name, size in vars(of_example[_there(method, of_example)]).items()}
+    return {name: size / UNIT for name, size in vars(of_example[_known(method, of_example)]).items()}
 
 
 _COUNTED: dict[str, tuple[Callable[..., Mapping[str, float]], str]] = {  # figures by name, and the form of an address
@@ -258,9 +258,9 @@ _COUNTED: dict[str, tuple[Callable[..., Mapping[str, float]], str]] = {  # figur
 }
 
 
-def _there(name: str, there: Collection[str], what: str = "") -> str:
-    if name not in there:
-        raise LookupError(f"{what}{name!r} not found; expected one of {', '.join(there)}")
+def _known(name: str, allowed: Collection[str], what: str = "") -> str:
+    if name not in allowed:
+        raise LookupError(f"{what}{name!r} not found; expected one of {', '.join(allowed)}")
     return name
 
 
