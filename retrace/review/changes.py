@@ -91,11 +91,11 @@ def review(old: Revision, new: Revision) -> Review:
     unread = old.unread
     listed = {(of, who) for of, who in new.flaggable if flags_file(who) not in unread}
     flags = sorted(_moved(old.flags_of(listed), new.flags_of(listed), 0), key=lambda moved: moved.name)
-    params = _moved(flat(old.params), flat(new.params), NOTHING) if old.params else []
-    notes = [*_notes(old, new), *_pretrained(changes, old, new)]
     return Review(
-        len(both), changes, notes, flags, params, [*_runs(old, new)], old.figures.keys() != new.figures.keys(),
-        bool(new.stale_stages),
+        compared=len(both), changes=changes, flags=flags, runs=[*_runs(old, new)], is_stale=bool(new.stale_stages),
+        params=_moved(flat(old.params), flat(new.params), NOTHING) if old.params else [],
+        notes=[*_notes(old, new), *_pretrained(changes, old, new)],
+        has_other_figures=old.figures.keys() != new.figures.keys(),
     )  # fmt: skip
 
 
