@@ -139,7 +139,7 @@ class _Judge:
                 yield self._change(place, found or self._by_spread(place), how)
 
     def _not_compared(self, place: Place, why: str) -> Change:
-        change = self._change(place, None, "")
+        change = self._change(place)
         return replace(change, counts=False, is_far=False, is_compared=False, why=f"not compared: {why}")
 
     def _of_perplexity(self, place: Place) -> Change:
@@ -148,11 +148,11 @@ class _Judge:
         if why := self._pairs.why_not_comparable(*documents):
             return self._not_compared(place, why)
         if place.is_baseline:
-            return self._change(place, None, "")
+            return self._change(place)
         values, paired = self._pairs.paired_perplexity(*documents, self._params)
-        change = self._change(place, paired, "", values)
-        said = f"in the base's tokens, as the tokenizers differ; {change.why}"
-        return replace(change, why=said) if values else change
+        change = self._change(place, paired, values=values)
+        why = f"in the base's tokens, as the tokenizers differ; {change.why}"
+        return replace(change, why=why) if values else change
 
     def _by_spread(self, place: Place) -> Difference | None:
         """The difference by the pooled variance over seeds (Student's t for two samples; one may be a single seed).
@@ -173,9 +173,9 @@ class _Judge:
         return Difference(new - old, 0.0, math.sqrt(of_seeds / freedom), freedom)
 
     def _change(
-        self, place: Place, found: Difference | None, how: str, values: Sequence[float] | None = None
+        self, place: Place, found: Difference | None = None, how: str = "", values: Sequence[float] | None = None
     ) -> Change:
-        """Whether a difference counts; `values` replace the headline figures if the tokens differ."""
+        """Whether a difference counts, and `how` it was found; `values` replace the figures if the tokens differ."""
         old, new = values or [side.figures[place] for side in self._sides]
         unknown = Figure("score", "neither", place.figure.replace("_", " "))  # of a metric that is no longer listed
         what = self._legend(place.of).get(place.figure, unknown)
