@@ -176,17 +176,16 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
     for task in grid.all_tasks:
         for label in grid.methods_of(task):
             method = read_method(params, label, task)
-            config = configs[method.settings.checkpoint]
-            cells = [cell for cell in grid.runs_of(task, label) if only in (None, cell.title)]
-            if config is not None and cells:
-                settings = adjusted(settings_of(params, task), method.settings)
-                for key in INPUT_LENGTHS:
-                    check_length(f"params.yaml: {task}.{key}", getattr(settings, key, None), config)
-                needs = _tuning_needs(settings, method, config, processes, bf16, attention, sharded)
-                name = method.settings.checkpoint
-                fetched = None if name is None else unfetched[name]
-                for cell in cells:
-                    yield Planned(cell.title, fetched, needs, _bytes(WEIGHTS / cell.path))
+            base = method.settings.checkpoint
+            config, cells = configs[base], [cell for cell in grid.runs_of(task, label) if only in (None, cell.title)]
+            if config is None or not cells:
+                continue
+            settings = adjusted(settings_of(params, task), method.settings)
+            for key in INPUT_LENGTHS:
+                check_length(f"params.yaml: {task}.{key}", getattr(settings, key, None), config)
+            needs = _tuning_needs(settings, method, config, processes, bf16, attention, sharded)
+            fetched = None if base is None else unfetched[base]
+            yield from (Planned(cell.title, fetched, needs, _bytes(WEIGHTS / cell.path)) for cell in cells)
 
 
 def _bytes(folder: Path) -> int:
