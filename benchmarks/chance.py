@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from beside import plain_parser, write_result
+from harness import plain_parser, write_result
 from scipy.special import expit
 
 from retrace.datasets.examples import Example

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from beside import seconds_in_turn, write_result
+from harness import seconds_in_turn, write_result
 
 from retrace.compute.device import Device, open_device
 from retrace.models.settings import ModelSettings

@@ -21,7 +21,7 @@ from multiprocessing import get_context
 from typing import Any
 
 import torch
-from beside import plain_parser, write_result
+from harness import plain_parser, write_result
 from memory import Sentences
 
 from retrace.compute.device import Device, open_device, peak_memory

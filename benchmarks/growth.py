@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from beside import ROOT, plain_parser, write_result
+from harness import ROOT, plain_parser, write_result
 
 from retrace.core.files import SUMS
 from retrace.core.paths import TEXT

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from multiprocessing import get_context
 
 import torch
-from beside import TORCHRUN, plain_parser, write_result
+from harness import TORCHRUN, plain_parser, write_result
 from torch import Tensor, nn
 
 from retrace.compute.device import Device, open_device
@@ -89,7 +89,7 @@ def main() -> None:
 
 def compare(family: str, method: str, tensors: float, process: float) -> dict[str, float]:
     """MiB planned and held, and how far off the plan is."""
-    return {**beside(needed(family, method).peak, tensors), "held_with_freed_memory_kept": round(process)}
+    return {**planned_and_held(needed(family, method).peak, tensors), "held_with_freed_memory_kept": round(process)}
 
 
 def compare_shared(family: str) -> dict[str, float]:
@@ -97,7 +97,7 @@ def compare_shared(family: str) -> dict[str, float]:
     command = [sys.executable, *TORCHRUN, "2", __file__, "--shared", family]
     environment = {**os.environ, "ACCELERATE_USE_CPU": "1", "ACCELERATE_USE_FSDP": "true", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    return beside(needed(family, "full", sharded=True).memory(2), max(map(float, done.stdout.split())))
+    return planned_and_held(needed(family, "full", sharded=True).memory(2), max(map(float, done.stdout.split())))
 
 
 def needed(family: str, method: str, sharded: bool = False) -> Needs:
@@ -106,9 +106,9 @@ def needed(family: str, method: str, sharded: bool = False) -> Needs:
     return update_needs("classifier", config, load, OPTIMISER, read_method({}, method).tune)
 
 
-def beside(planned: float, held: float) -> dict[str, float]:
-    """Bytes planned and MiB held, and how far off the plan is."""
-    planned /= 2**20
+def planned_and_held(planned_bytes: float, held: float) -> dict[str, float]:
+    """MiB planned and held, and how far off the plan is."""
+    planned = planned_bytes / 2**20
     return {
         "planned": round(planned),
         "held": round(held),

@@ -39,11 +39,11 @@ os.environ |= {"OMP_NUM_THREADS": "1", "RETRACE_THREADS": "1"}  # threads would 
 
 import hypothesis
 import pytest
-from beside import ROOT, plain_parser
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.operator import Operator
 from cosmic_ray.plugins import get_operator, operator_names
+from harness import ROOT, plain_parser
 from ruamel.yaml import YAML
 
 from tests.toy import copy_as_it_is

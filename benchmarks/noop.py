@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from beside import seconds_in_turn
+from harness import seconds_in_turn
 
 ROUNDS = 7
 

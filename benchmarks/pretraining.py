@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from beside import best_rate, fast_tokenizer, in_turn, make_parser, run_side, train_there, write_result
+from harness import best_rate, fast_tokenizer, in_turn, make_parser, run_side, train_there, write_result
 from torch.nn import functional
 from transformers import BertForMaskedLM, DataCollatorForLanguageModeling
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from beside import ROOT, plain_parser
+from harness import ROOT, plain_parser
 
 from tests.toy import Project
 

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import torch
-from beside import write_result
+from harness import write_result
 from transformers import BertConfig, LlamaConfig, PretrainedConfig
 
 from retrace.compute.device import open_device

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pandas as pd
 import torch
-from beside import ROOT, TORCHRUN, plain_parser
+from harness import ROOT, TORCHRUN, plain_parser
 
 from retrace.evaluation.records import METRICS, Metrics
 from tests.toy import Project, copy_as_it_is

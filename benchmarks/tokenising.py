@@ -12,7 +12,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from beside import ROOT, plain_parser, seconds_in_turn
+from harness import ROOT, plain_parser, seconds_in_turn
 
 from retrace.core.paths import TEXT
 from retrace.datasets.text import read_documents, text_path

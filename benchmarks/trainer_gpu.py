@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any
 
 import torch
-from beside import in_process, make_parser, run_side, write_result
 from full_size import CELLS, MASKED, WARM_UP, measure
+from harness import in_process, make_parser, run_side, write_result
 
 from retrace.compute.lease import lease_gpus
 from retrace.estimates.architectures import find_model

@@ -38,11 +38,11 @@ def test_a_side_is_measured_by_this_checkouts_program_in_the_projects_folder(tmp
         program = tmp_path / name / "benchmarks/one.py"
         program.parent.mkdir(parents=True)
         program.write_text(f"from pathlib import Path\nprint('[\"{name}\", \"' + Path.cwd().name + '\"]')\n")
-    beside = import_module("beside")
-    monkeypatch.setattr(beside, "ROOT", tmp_path / "this")
+    harness = import_module("harness")
+    monkeypatch.setattr(harness, "ROOT", tmp_path / "this")
     monkeypatch.setattr(sys, "argv", ["benchmarks/one.py", "--seeds", "1"])
     monkeypatch.chdir(tmp_path / "clone")
-    assert beside.in_process("one", seed=1) == ["this", "clone"]
+    assert harness.in_process("one", seed=1) == ["this", "clone"]
 
 
 def test_lines_end_in_one_sep_whether_they_are_cut_or_not(here: Path) -> None:
@@ -153,4 +153,4 @@ def _train_there() -> tuple[float, int]:
     """Seconds and tokens of an update of a tiny classifier."""
     model = make_model("classifier", tiny.tiny_config("bert", tiny.tiny_tokenizer()), 0, "eager")
     rows = [{"input_ids": [2, 5, 3], "attention_mask": [1, 1, 1], "labels": 0}] * 2
-    return import_module("beside").train_there(model, rows, default_data_collator, 2, 1, 1e-3)
+    return import_module("harness").train_there(model, rows, default_data_collator, 2, 1, 1e-3)
