@@ -242,8 +242,8 @@ def _check_models(settings: Mapping[str, Any], task: str, bases: Collection[str 
     families = [] if rate is None else [_family_of(settings, checkpoint) for checkpoint in bases]
     for family in families:
         if not constants_of(family).get("DROPOUT_LAYERS", True):
-            said = f"{rate} is not allowed with family: {family}, which has no dropout layer"
-            raise InputError(f"{PARAMS}: {task}.dropout: {said}")
+            reason = f"{rate} is not allowed with family: {family}, which has no dropout layer"
+            raise InputError(f"{PARAMS}: {task}.dropout: {reason}")
     if settings["model"]["checkpoint"] is not None or None not in bases:
         return
     for key in INPUT_LENGTHS:

@@ -103,8 +103,8 @@ def _environment() -> Iterator[Finding]:
     if missing:
         yield Finding("environment", f"{' and '.join(missing)} not on the PATH", "source .venv/bin/activate")
     elif Path.cwd().resolve() != PROJECT.resolve():
-        said = f"retrace is installed from another checkout, {PROJECT}"
-        yield Finding("environment", said, "make setup && source .venv/bin/activate")
+        text = f"retrace is installed from another checkout, {PROJECT}"
+        yield Finding("environment", text, "make setup && source .venv/bin/activate")
     else:
         yield _repository() or Finding("environment", f"Python {sys.version.split()[0]} in {sys.prefix}")
 
@@ -208,8 +208,8 @@ def _leftovers() -> Iterator[Finding]:
     # Every fine-tuning run depends on the folder of all checkpoints; in a fresh clone it has only the listed ones.
     stale += [path for path in sorted(named_checkpoint("").glob("[!.]*/")) if path.name not in checkpoints]
     listed = f"{PARAMS} or {DATA_PARAMS}"
-    said = f"of tasks, checkpoints and fine-tuning runs that are not in {listed}: {some_of(stale)}" if stale else "none"
-    yield Finding("stale results", said, _removal(stale))
+    text = f"of tasks, checkpoints and fine-tuning runs that are not in {listed}: {some_of(stale)}" if stale else "none"
+    yield Finding("stale results", text, _removal(stale))
 
 
 def _states() -> Iterator[Finding]:
@@ -222,12 +222,12 @@ def _states() -> Iterator[Finding]:
     if not folders:
         return
     taken = sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
-    said = f"{some_of([folder.name for folder in folders])}: {size(taken)}"
+    text = f"{some_of([folder.name for folder in folders])}: {size(taken)}"
     if subprocess.run(UP_TO_DATE, capture_output=True, check=False).returncode:
-        yield Finding("saved states", f"{said}; `dvc repro` resumes from those with its settings and code")
+        yield Finding("saved states", f"{text}; `dvc repro` resumes from those with its settings and code")
     else:
-        said += ", of abandoned settings or code, as nothing is out of date"
-        yield Finding("saved states", said, _removal(left))
+        text += ", of abandoned settings or code, as nothing is out of date"
+        yield Finding("saved states", text, _removal(left))
 
 
 def _cache() -> Iterator[Finding]:
@@ -245,11 +245,11 @@ def _cache() -> Iterator[Finding]:
         yield Finding("cache", f"{len(cached)} of {len(outs)} recorded outputs{missing}")
     needed = sum(out.size or 0 for digest, out in outs.items() if digest not in cached)
     free = shutil.disk_usage(".").free
-    said = f"{size(free)} is free; outputs not in the cache need {size(needed)} there, and as much again here"
+    text = f"{size(free)} is free; outputs not in the cache need {size(needed)} there, and as much again here"
     if free >= 2 * needed:
-        yield Finding("space", said)
+        yield Finding("space", text)
     else:
-        yield Finding("space", f"{said}; outputs that only other commits use can be removed", "dvc gc --workspace")
+        yield Finding("space", f"{text}; outputs that only other commits use can be removed", "dvc gc --workspace")
 
 
 def _cached(store: Path, digest: str) -> Path:
@@ -277,23 +277,23 @@ def _remote() -> Iterator[Finding]:
         try:
             get_fs_cls(config["remote"][name])
         except ImportError as error:  # S3's, for example, is not pinned
-            said = first_line(error)
-            client = " ".join(re.findall(r"dvc-\w+", said))
-            yield Finding("remote", f"{name}: {said}", f"python -m pip install -c {PINS} {client}")
+            text = first_line(error)
+            client = " ".join(re.findall(r"dvc-\w+", text))
+            yield Finding("remote", f"{name}: {text}", f"python -m pip install -c {PINS} {client}")
         is_checked = config["remote"][name].get("verify", False)
         own: Any = config.load_one("local")
         where = "--local " if name in own["remote"] else ""
-        said = f"{name}: downloads are {'' if is_checked else 'not '}checked against their MD5"
-        yield Finding("remote", said, None if is_checked else f"dvc remote modify {where}{name} verify true")
+        text = f"{name}: downloads are {'' if is_checked else 'not '}checked against their MD5"
+        yield Finding("remote", text, None if is_checked else f"dvc remote modify {where}{name} verify true")
 
 
 def _devices() -> Iterator[Finding]:
     """GPUs, and whether torch can use them."""
     gpus = visible_gpus()
     is_useless = bool(gpus) and installed("torch").endswith("+cpu")
-    said = f"{len(gpus) or 'no'} GPU{'s' if len(gpus) > 1 else ''} visible"
-    said += ", which this torch cannot use" if is_useless else ""
-    yield Finding("devices", said, REPLACE if is_useless else None)
+    text = f"{len(gpus) or 'no'} GPU{'s' if len(gpus) > 1 else ''} visible"
+    text += ", which this torch cannot use" if is_useless else ""
+    yield Finding("devices", text, REPLACE if is_useless else None)
 
 
 def _removal(paths: Sequence[Path]) -> str | None:

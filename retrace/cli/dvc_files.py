@@ -62,8 +62,8 @@ def dvc_config() -> Any:
         return Config.from_cwd()
     except ConfigError as error:
         # A line that cannot be read may hold a password, so only its number is shown.
-        said = re.sub(r"Invalid line \(.*\) \(", "Invalid line (", first_line(error))
-        raise InputError(f"DVC's configuration (.dvc/config or .dvc/config.local): {said}") from None
+        reason = re.sub(r"Invalid line \(.*\) \(", "Invalid line (", first_line(error))
+        raise InputError(f"DVC's configuration (.dvc/config or .dvc/config.local): {reason}") from None
 
 
 def mend_cache() -> None:

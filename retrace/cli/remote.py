@@ -56,7 +56,7 @@ def _fault(repo: Repo) -> str | None:
                 raise FileNotFoundError(f"{remote.path} is not there, is empty or does not answer")
             found.append(None)
         except Exception as error:  # anything that a remote's client raises
-            found.append(_said(error))
+            found.append(_message(error))
 
     asking = Thread(target=ask, daemon=True)
     asking.start()
@@ -64,7 +64,7 @@ def _fault(repo: Repo) -> str | None:
     return found[0] if found else f"no answer in {PATIENCE:.0f} seconds"
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """The first line of an error's message, without user names and passwords."""
     return without_users(first_line(error))
 
@@ -113,7 +113,7 @@ class Sender:
             self._send_new()
         except Exception as error:  # anything that a remote's client raises
             if not is_silent:
-                print(f"error: not sent to remote {self._name}: {_said(error)}; {then}", file=sys.stderr, flush=True)
+                print(f"error: not sent to remote {self._name}: {_message(error)}; {then}", file=sys.stderr, flush=True)
             return False
         return True
 

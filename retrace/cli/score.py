@@ -156,8 +156,8 @@ def probabilities_of(rows: Rows, classes: Sequence[str], prediction: str) -> tup
     found = table[list(classes)].to_numpy()
     if len(wrong := np.argwhere(~((found >= 0) & (found < np.inf)))):
         row, column = wrong[0]
-        said = f"{classes[column]} has {cells[classes[column]].iloc[row]}"
-        raise InputError(f"{rows[row][0]}: expected probabilities in {some_of(classes)}; {said}")
+        reason = f"{classes[column]} has {cells[classes[column]].iloc[row]}"
+        raise InputError(f"{rows[row][0]}: expected probabilities in {some_of(classes)}; {reason}")
     rest = 1 + MOST_ROUNDING - found.sum(axis=1)
     others = [name for name in table if name not in (*classes, prediction) and table[name].between(0, rest).all()]
     every = class_order([*classes, *others])
@@ -165,8 +165,8 @@ def probabilities_of(rows: Rows, classes: Sequence[str], prediction: str) -> tup
     if sum_to_one(more).all() and _off(more) < _off(found) - FLOAT_ERROR * len(rows):
         return every, more
     if len(wrong := np.flatnonzero(~sum_to_one(found))):
-        said = f"they sum to {found[wrong[0]].sum():.6g} and not to 1"
-        raise InputError(f"{rows[wrong[0]][0]}: expected probabilities in {some_of(classes)}; {said}")
+        reason = f"they sum to {found[wrong[0]].sum():.6g} and not to 1"
+        raise InputError(f"{rows[wrong[0]][0]}: expected probabilities in {some_of(classes)}; {reason}")
     return list(classes), found
 
 
@@ -184,7 +184,7 @@ def _number(cell: Any) -> float:
 def _print(metrics: Sequence[str], outcome: Answered | Classified, flags: Flags, with_intervals: bool) -> None:
     scoring = Scoring(metrics)
     figures = scoring.score(outcome)
-    notes = {f"{name}_note" if name in figures else name: said for name, said in scoring.notes(outcome).items()}
+    notes = {f"{name}_note" if name in figures else name: note for name, note in scoring.notes(outcome).items()}
     found: dict[str, Any] = figures | notes
     found["scales"] = {name: scoring.scales[name] for name in figures}
     if with_intervals:
@@ -205,5 +205,5 @@ def _by_id(path: Path, kind: Any, called: str) -> dict[str, Any]:
         first = error.errors()[0]
         if not first["loc"]:
             raise InputError(f"{path}: expected one object of question ids, each with {called}") from None
-        said = f"{shown(first['input'])} is not allowed; expected {called}"
-        raise InputError(f"{path}: question {first['loc'][0]}: {said}") from None
+        reason = f"{shown(first['input'])} is not allowed; expected {called}"
+        raise InputError(f"{path}: question {first['loc'][0]}: {reason}") from None

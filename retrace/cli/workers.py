@@ -249,5 +249,5 @@ def why_failed(name: str) -> str:
         return f"the job did not start ({JOBS})"
     _, _, last = log.read_text(encoding="utf-8", errors="replace").rpartition(AGAIN)
     lines = list(filter(str.strip, last.splitlines()))
-    said = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")] or lines or ["no output"]
-    return f"{said[-1]} ({log})"
+    reasons = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")] or lines or ["no output"]
+    return f"{reasons[-1]} ({log})"

@@ -137,15 +137,15 @@ class Trained:
         runs, scored = read_runs(self.params), [task for task in tasks if task.methods]
         shares = shares_of(runs)
         alike = same_start_as_full(shares, self.params.get("methods", {}))
-        said = verdict(judged(tasks), self.perplexity, alike)
+        sentences = verdict(judged(tasks), self.perplexity, alike)
         if not scored:
-            return said, "", None
+            return sentences, "", None
         table, seeds = summary_table(scored, shares, seconds_of(runs)), most_seeds(scored)
         own = f"; this model is of seed {self.cell.seed}" if self.cell else ""
         means = f"Means over {seeds} seeds{own}. " if seeds > 1 else ""
         scores = "; ".join(text for text, _ in table.groups if ": " in text)
         last = " The last rows are baselines, which need no language model." if table.apart else ""
-        return said, f"{scores}. {means}{reading(scored)}{last}", table
+        return sentences, f"{scores}. {means}{reading(scored)}{last}", table
 
     @property
     def may_abstain(self) -> bool:
@@ -157,14 +157,14 @@ class Trained:
     def learned_nothing(self) -> Flags:
         """Signs that the model has learned nothing: name → evidence."""
         if self.cell is None:  # what a text has in it says nothing about the model
-            return {name: said for name, said in self._text_flags.items() if not name.startswith(UNKNOWN_TOKENS)}
+            return {name: why for name, why in self._text_flags.items() if not name.startswith(UNKNOWN_TOKENS)}
         return _by_split([trial.flags for _, _, trial in self.scored])
 
     @cached_property
     def _text_flags(self) -> Flags:
         """The flags of the pretrained model's perplexities."""
         splits = PerplexityReport.read(PERPLEXITY_DETAILS).splits if self.cell is None else {}
-        return {f"{name} on {part}": said for part, split in splits.items() for name, said in split.flags.items()}
+        return {f"{name} on {part}": why for part, split in splits.items() for name, why in split.flags.items()}
 
     @cached_property
     def flags(self) -> Flags:
@@ -292,9 +292,9 @@ class Trained:
 def _by_split(flags: Sequence[Flags]) -> Flags:
     """The flags of the only split, or those of the test set and, named as such, those of validation."""
     return {
-        f"{flag} on validation" if place else flag: said
+        f"{flag} on validation" if place else flag: evidence
         for place, split in enumerate(flags)
-        for flag, said in split.items()
+        for flag, evidence in split.items()
     }
 
 
@@ -303,7 +303,7 @@ def model_card(model: Trained, published: LoadingCode, address: Address, commit:
     origins, task = model.origins, model.evaluated
     repositories, pin = [origin.pin.repository for origin in origins if origin.pin], task.pin
     pipeline, started = PIPELINES[published.use], model.started
-    said, note, table = model.results()
+    sentences, note, table = model.results()
     legend = model.scored[0][0].legend if model.scored else {}
     data = ModelCardData(
         library_name=published.library, pipeline_tag=pipeline,
@@ -322,8 +322,8 @@ def model_card(model: Trained, published: LoadingCode, address: Address, commit:
         ],
     )  # fmt: skip
     body = fill_markdown(
-        "card.md.j2", FOLDER, model=model, repository=address.repository, started=started, said=said, note=note,
-        of_run=table, code=Code("\n".join(published.lines)), scores=model.scored and _score_table(model),
+        "card.md.j2", FOLDER, model=model, repository=address.repository, started=started, sentences=sentences,
+        note=note, of_run=table, code=Code("\n".join(published.lines)), scores=model.scored and _score_table(model),
         perplexity=None if model.cell else model.perplexity and perplexity_table(model.perplexity),
         intervals=INTERVALS, origins=origins, training=model.training(commit), published=published,
     )  # fmt: skip

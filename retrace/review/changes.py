@@ -181,7 +181,7 @@ class _Judge:
         what = self._legend(place.of).get(place.figure, unknown)
         limit = self._tolerance.of(what, old)
         is_far = abs(new - old) > limit and not math.isclose(abs(new - old), limit)
-        tolerance = f"{'more than' if is_far else 'within'} the tolerance of {self._tolerance.said(what)}"
+        tolerance = f"{'more than' if is_far else 'within'} the tolerance of {self._tolerance.text(what)}"
         if found and not math.isclose(found.value, new - old, abs_tol=ROUNDING * max(abs(old), abs(new))):
             # The metric was edited, which no interval accounts for.
             of, gap = "losses" if place.figure == FIGURE else "predictions", signed(what, found.value)

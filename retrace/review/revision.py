@@ -224,8 +224,8 @@ def _is_change(change: Any) -> bool:
     if not isinstance(change, dict):
         return True  # the command changed
     return any(
-        said not in ("deleted", "not in cache") and not _is_bare(Path(path))
-        for files in change.values() for path, said in files.items()
+        state not in ("deleted", "not in cache") and not _is_bare(Path(path))
+        for files in change.values() for path, state in files.items()
     )  # fmt: skip
 
 

@@ -20,8 +20,8 @@ class Tolerance(Section):
         """The tolerance around a value, on the figure's scale."""
         return self.points / 100 * SHARES[what.scale] if what.scale in SHARES else self.percent / 100 * abs(value)
 
-    def said(self, what: Figure) -> str:
-        """In words."""
+    def text(self, what: Figure) -> str:
+        """The tolerance of a figure in words."""
         return f"{self.points:g} points" if what.scale in SHARES else f"{self.percent:g}%"
 
 

@@ -32,11 +32,11 @@ def verdict(review: Review) -> str:
     """The result in one sentence."""
     if not review.compared:
         return f"not compared: {review.notes[0]}"
-    said = f"{_verdict(review)}{_left_out(review.changes)}"
+    text = f"{_verdict(review)}{_left_out(review.changes)}"
     leaks = [_readable(flag) for flag in review.flags if not flag.old and f" {DATA} " in flag.name]
     if leaks:  # better figures on data that models were trained on mean little
-        said = f"{said}; but the data has new flags: {', '.join(leaks)}"
-    return f"out of date, as dvc repro has not run since a change; before it: {said}" if review.is_stale else said
+        text = f"{text}; but the data has new flags: {', '.join(leaks)}"
+    return f"out of date, as dvc repro has not run since a change; before it: {text}" if review.is_stale else text
 
 
 def _verdict(review: Review) -> str:

@@ -315,12 +315,12 @@ def _best_cells(rows: Mapping[str, Mapping[str, ComparedCell]]) -> dict[str, set
     for column in next(iter(rows.values())):
         cells = {(row, column): columns[column] for row, columns in rows.items()}
         of_scale = SCALES[next(iter(cells.values())).scale].better
-        said = next((cell.better for cell in cells.values() if cell.better), of_scale)
-        if said == "neither":
+        better = next((cell.better for cell in cells.values() if cell.better), of_scale)
+        if better == "neither":
             continue
         for which in best:
             values = {place: value for place, cell in cells.items() if (value := getattr(cell, which)) is not None}
-            top = (max if said == "higher" else min)(values.values(), default=None)
+            top = (max if better == "higher" else min)(values.values(), default=None)
             best[which] |= {place for place, value in values.items() if value == top and len(values) > 1}
     return best
 

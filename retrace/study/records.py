@@ -117,7 +117,7 @@ class Standing:
 
     before: int | None  # index of that run; None for the first run
     p: float | None  # corrected; None if there is no test
-    said: str
+    result: str
     is_record: bool  # the first run is one too
 
 
@@ -156,8 +156,8 @@ def _standing(name: str, entry: Entry, entries: Sequence[Entry], before: int | N
         return Standing(before, None, "not tested: within each run all seeds gave the same figure", False)
     is_higher = mean(entry.values_beside(name, entries[before])) > mean(entries[before].values(name))
     better = is_higher == (FIGURES[name][2].better == "higher")
-    said = "no difference shown" if p >= ALPHA else "record" if better else "worse"
-    return Standing(before, p, said, better and p < ALPHA)
+    result = "no difference shown" if p >= ALPHA else "record" if better else "worse"
+    return Standing(before, p, result, better and p < ALPHA)
 
 
 def _test(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
@@ -291,7 +291,7 @@ def _figures_table(entry: Entry, stood: Mapping[str, Standing]) -> Table:
     rows = []
     for name, standing in stood.items():
         against = NOTHING if standing.before is None else str(standing.before + 1)
-        rows.append((_title(name), entry.text(name), entry.seeds(name), against, p_text(standing.p), standing.said))
+        rows.append((_title(name), entry.text(name), entry.seeds(name), against, p_text(standing.p), standing.result))
     return Table(("figure", "mean", "by seed", "against run", "p", "result"), rows)
 
 

@@ -53,7 +53,7 @@ def test_a_record_is_better_by_welchs_test_whichever_way_that_is() -> None:
     """Higher accuracy and lower perplexity are better; a lower F1 is worse. The smallest p is scipy's, times three."""
     new = {"sst2": (0.90, 0.91, 0.93), "squad": (40.0, 41.0, 41.5), "perplexity": (24.0, 24.1, 24.3)}
     found = standings([_entry(), _entry(OTHER, **new)])[1]
-    assert [of.said for of in found.values()] == ["record", "worse", "record"]
+    assert [of.result for of in found.values()] == ["record", "worse", "record"]
     plain: dict[str, Any] = {name: ttest_ind(new[name], BASE[name], equal_var=False)[1] for name in BASE}
     smallest = min(plain, key=lambda name: plain[name])
     assert found[smallest].p == pytest.approx(3 * plain[smallest], rel=1e-6)
@@ -62,17 +62,17 @@ def test_a_record_is_better_by_welchs_test_whichever_way_that_is() -> None:
 def test_what_chance_explains_is_no_record_and_the_next_run_meets_the_best() -> None:
     luck = _entry(OTHER, sst2=(0.81, 0.81, 0.83))
     _, second, third = standings([_entry(), luck, _entry("c" * 40, sst2=(0.90, 0.91, 0.93))])
-    assert [of.said for of in second.values()] == ["no difference shown"] * 3
-    assert (third["sst2"].before, third["sst2"].said) == (0, "record")
+    assert [of.result for of in second.values()] == ["no difference shown"] * 3
+    assert (third["sst2"].before, third["sst2"].result) == (0, "record")
 
 
 def test_perplexities_of_other_tokens_are_compared_by_the_loss_per_byte() -> None:
     """Tokens of a tenth fewer bytes: as much loss per byte is ppl ** 0.9 per token, which looks better and is not."""
     shorter = replace(_entry(OTHER, perplexity=[value**0.9 for value in BASE["perplexity"]]), bytes_per_token=3.6)
     found = standings([_entry(), shorter])[1]["perplexity"]
-    assert (found.said, found.p) == ("no difference shown", pytest.approx(1.0))
+    assert (found.result, found.p) == ("no difference shown", pytest.approx(1.0))
     worse = replace(shorter, figures=shorter.figures | {"perplexity": {1: 20.0, 2: 20.1, 3: 20.2}})
-    assert standings([_entry(), worse])[1]["perplexity"].said == "worse"
+    assert standings([_entry(), worse])[1]["perplexity"].result == "worse"
 
 
 def test_where_no_seed_differs_there_is_no_p_and_no_record() -> None:
