@@ -55,7 +55,7 @@ def predict(
     note_changes(predictor.cells, params)
     pairs = not asks and read_examples(grid.data_of(task), "dev")[0].pair is not None
     keys = ("passage", "question") if asks else ("text", "pair") if pairs else ("text",)
-    rows = _asked(passage, question) or list(_rows(keys, texts))
+    rows = _question_rows(passage, question) or list(_rows(keys, texts))
     if not rows:
         raise InputError(f"nothing to predict: expected a {'question' if asks else 'text'}, or lines on standard input")
     found = predictor.answers(rows)
@@ -64,9 +64,9 @@ def predict(
         for row, answer in zip(rows, found, strict=True):
             print(json.dumps(row | answer, ensure_ascii=not is_utf8))
         return
-    asked = [row[keys[-1] if asks else keys[0]] for row in rows]
+    inputs = [row[keys[-1] if asks else keys[0]] for row in rows]
     header = ["question" if asks else "text", *found[0]]
-    print_table(header, [[*map(_shown, (text, *answer.values()))] for text, answer in zip(asked, found, strict=True)])
+    print_table(header, [[*map(_shown, (text, *answer.values()))] for text, answer in zip(inputs, found, strict=True)])
 
 
 def demo(port: Annotated[int, Port] = 8000) -> None:
@@ -101,7 +101,7 @@ def chosen_cell(grid: Grid, task: str, method: str | None, seed: int | None) -> 
     return cell
 
 
-def _asked(passage: Path | None, questions: Sequence[str]) -> list[Row]:
+def _question_rows(passage: Path | None, questions: Sequence[str]) -> list[Row]:
     """A row for each --question, if there are any."""
     context = read_text(passage) if passage else ""
     if passage:

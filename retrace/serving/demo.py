@@ -102,7 +102,7 @@ class Demo:
             empty = [name for name, text in given.items() if not text.strip() and name != "pair"]
             if empty:
                 raise InputError(f"{empty[0]}: '' is not allowed; expected a text")
-            answers = self._filled(given["masked"]) if form == "words" else self._answered(form, given)
+            answers = self._word_cards(given["masked"]) if form == "words" else self._task_cards(form, given)
         values = {name: text for tasks in self.tasks.values() for task in tasks for name, text in task.example.items()}
         values["masked"] = f"the {MASK} of the town" if self._words and self._words.is_masked else "the"
         return self._template.render(
@@ -123,19 +123,19 @@ class Demo:
                 else:
                     self.absent.append(f"{title_of(task)} by {method_name(method)} ({folder})")
             if predictors:
-                form, example = ("question", _question) if task in grid.questions else ("text", _text)
+                form, example = ("question", _question_example) if task in grid.questions else ("text", _text_example)
                 settings = next(iter(predictors.values())).settings
                 generates = getattr(settings, "answers", "") == "generative"
                 shown = example(grid.data_of(task))
                 found[form].append(Answering(title_of(task), predictors, shown, settings.max_length, generates))
         return found
 
-    def _answered(self, form: str, given: Mapping[str, str]) -> list[tuple[str, list[AnswerCard]]]:
+    def _task_cards(self, form: str, given: Mapping[str, str]) -> list[tuple[str, list[AnswerCard]]]:
         """The cards of each task; tasks of two texts are left out if only one was given."""
-        asked = [
+        tasks = [
             task for task in self.tasks[form] if form == "question" or not task.example["pair"] or given["pair"].strip()
         ]
-        return [(task.title, [self._card(task, method, given) for method in task.predictors]) for task in asked]
+        return [(task.title, [self._card(task, method, given) for method in task.predictors]) for task in tasks]
 
     def _card(self, task: Answering, method: str, given: Mapping[str, str]) -> AnswerCard:
         name, place, predictor = method_name(method), self._places[method], task.predictors[method]
@@ -146,7 +146,7 @@ class Demo:
         best = sorted(shares, key=lambda share: -share[1])
         return AnswerCard(name, place, best[0][0], shares=best[:CLASSES])
 
-    def _filled(self, text: str) -> list[tuple[str, list[AnswerCard]]]:
+    def _word_cards(self, text: str) -> list[tuple[str, list[AnswerCard]]]:
         if self._words is None:
             raise InputError(f"the pretrained model is not here: {PRETRAINED}")
         found = self._words.suggestions(text)
@@ -154,12 +154,12 @@ class Demo:
         return [("", [AnswerCard(name, shares=shares) for name, shares in zip(names, found, strict=True)])]
 
 
-def _text(folder: Path) -> dict[str, str]:
+def _text_example(folder: Path) -> dict[str, str]:
     example = read_examples(folder, "dev")[0]
     return {"text": example.text, "pair": example.pair or ""}
 
 
-def _question(folder: Path) -> dict[str, str]:
+def _question_example(folder: Path) -> dict[str, str]:
     questions = read_questions(questions_path(folder, "dev"))
     question = next((question for question in questions if question.answers), questions[0])
     return {"passage": question.context, "question": question.text}
