@@ -270,7 +270,7 @@ def checkpoint_cases(draw: Random) -> Iterator[Case]:
         yield case("truncated", "model.safetensors", content, "model/model.safetensors: not safetensors: ")
     yield case("missing column", "model.safetensors", None, "model: there is no model.safetensors in it; weights are")
     paths = ({"a": path} for path in ("../model.safetensors", "/etc/passwd", "a/b.safetensors", 5))
-    for index in ({}, *({"weight_map": of} for of in ({}, [], "x", *paths))):
+    for index in ({}, *({"weight_map": value} for value in ({}, [], "x", *paths))):
         yield case("type", "model.safetensors.index.json", json.dumps(index).encode(), "model/model.safetensors.index")
 
 

@@ -26,15 +26,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=2, help="number of seeds, from 0 on")
     seeds = range(parser.parse_args().seeds)
-    cases = [case for seed in seeds for of in READERS for case in of(Random(f"{seed} {of.__name__}"))]
+    cases = [case for seed in seeds for reader in READERS for case in reader(Random(f"{seed} {reader.__name__}"))]
     outcomes = list(run_cases(cases))
     failed = [
-        f"{case.reader}, {case.fault}: {of.problem}" for case, of in zip(cases, outcomes, strict=True) if of.problem
+        f"{case.reader}, {case.fault}: {end.problem}" for case, end in zip(cases, outcomes, strict=True) if end.problem
     ]
     faults, readers = (pd.Series([getattr(case, name) for case in cases], name=name) for name in ("fault", "reader"))
     print(pd.crosstab(faults, readers, margins=True, margins_name="all").to_string())
     print(*failed, sep="\n\n")
-    most = f"at most {max(of.seconds for of in outcomes):.1f} s and {max(of.mib for of in outcomes)} MiB"
+    most = f"at most {max(end.seconds for end in outcomes):.1f} s and {max(end.mib for end in outcomes)} MiB"
     print(f"{len(cases) - len(failed)} of {len(cases)} as expected; {most}")
     sys.exit(bool(failed))
 

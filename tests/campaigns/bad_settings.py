@@ -243,9 +243,9 @@ def _case(fault: str, values: Mapping[str, Any], *expected: str) -> Case:
         section.pop(last, None)
         section |= {} if value is _GONE else {last: value}
     file = file_of(next(iter(values)))
-    others = {path: of for path, of in changed.items() if path != file}
+    others = {path: new for path, new in changed.items() if path != file}
     beside = {
-        str(path): _yaml(of) if of != _files()[path] else (ROOT / path).read_bytes() for path, of in others.items()
+        str(path): _yaml(new) if new != _files()[path] else (ROOT / path).read_bytes() for path, new in others.items()
     }
     return Case(str(file), fault, str(file), lambda: _yaml(changed[file]), _check, expected or 0, beside=beside)
 

@@ -61,7 +61,7 @@ def trial(whole: Path, folder: Path, place: Place) -> list[str]:
     Project(whole).run("git", "clone", "-q", str(whole), str(folder / place.folder))
     if place.prepare:
         place.prepare(folder / place.folder)
-    kept = {name: of for name, of in os.environ.items() if not place.bare or name.startswith(USUAL)}
+    kept = {name: value for name, value in os.environ.items() if not place.bare or name.startswith(USUAL)}
     project = trials.cold(Project(folder / place.folder, {**kept, **place.variables}))
     wrong = trials.failure(project.run(*place.command, code=None))
     wrong += [f"made by a name: {path}" for path in folder.rglob("x")]

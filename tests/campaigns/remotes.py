@@ -75,18 +75,18 @@ class Trials:
 
     def lacking(self, by_dvc: bool = False) -> list[str]:
         """Files that the remote lacks or has damaged; after `dvc push`, of those that it sends."""
-        there, left_out = self.store.times(), set[str]()
+        stored, left_out = self.store.times(), set[str]()
         if by_dvc:
             left_out = {name for name in self.wanted if name.startswith("runs")}
             left_out |= {place(hashlib.md5((self.project.folder / name).read_bytes()).hexdigest()) for name in UNCACHED}
         wanted = {name: content for name, content in self.wanted.items() if name not in left_out}
-        return [name for name, of in wanted.items() if name not in there or self.store.read(name) != of]
+        return [name for name, data in wanted.items() if name not in stored or self.store.read(name) != data]
 
     def faults(self, clone: Project, said: str) -> list[str]:
         """Stages that ran, results that differ from the project's, and files of the cache that are damaged."""
         ran = [line for line in said.splitlines() if line.startswith("Running stage")]
         results = changed(digests(clone.folder), self.right)
-        return ran + results + [name for name, of in cached(clone).items() if of != self.wanted.get(name, of)]
+        return ran + results + [name for name, data in cached(clone).items() if data != self.wanted.get(name, data)]
 
     def round_trips(self) -> Iterator[Outcome]:
         """Push everything, and pull it both with dvc.lock and without."""
@@ -154,7 +154,7 @@ class Trials:
         clone = self.clone()
         self.run(clone, *DVC, "remote", "modify", "--local", "storage", "verify", "false")
         self.run(clone, *DVC, "fetch")
-        used = [name for name, of in cached(clone).items() if name in chosen and of != self.wanted[name]]
+        used = [name for name, data in cached(clone).items() if name in chosen and data != self.wanted[name]]
         counts = {"damaged": len(chosen), "used by DVC unless told to compare": len(used)}
         clone = self.clone()
         _, said = self.run(clone, *DVC, "fetch", "-v")
@@ -172,7 +172,7 @@ class Trials:
     def damage_list(self) -> Iterator[Outcome]:
         """Cut a folder's list of files short: DVC names it and ends, and runs the stage once it is removed."""
         stage = "data/dvc.yaml:source"
-        (list_,) = (name for name, of in self.wanted.items() if name.endswith(".dir") and b'"classes.json"' in of)
+        (list_,) = (name for name, data in self.wanted.items() if name.endswith(".dir") and b'"classes.json"' in data)
         self.store.write(list_, self.wanted[list_][:-9])
         clone, named = self.clone(), list_.removeprefix("files/md5/").replace("/", "")
         code, said = self.run(clone, *REPRO, stage)
@@ -241,9 +241,9 @@ def campaign(whole: Path, folder: Path, cuts: int, draw: Random) -> Iterator[Out
     Project(whole).commit("run")
     for name, store in {"folder": lambda: Folder(folder / "remote"), **({"s3": Bucket} if has_s3 else {})}.items():
         (folder / name).mkdir()
-        of = Trials(whole, folder / name, store(), draw)
-        parts = [of.round_trips(), of.cuts(cuts), of.damage(), of.damage_list()]
-        for trial in chain(*parts, of.without_network() if of.wire else (), of.secrets()):
+        trials = Trials(whole, folder / name, store(), draw)
+        parts = [trials.round_trips(), trials.cuts(cuts), trials.damage(), trials.damage_list()]
+        for trial in chain(*parts, trials.without_network() if trials.wire else (), trials.secrets()):
             yield trial._replace(kind=f"{name}: {trial.kind}")
 
 

@@ -215,8 +215,8 @@ class Soak:
     def sizes(self) -> dict[str, int]:
         """Bytes in the folders that programs keep for their own use."""
         folders = {name: self.project.folder / path for name, path in FOLDERS.items()} | {"site": self._site}
-        files = {name: [path for path in of.rglob("*") if not path.is_symlink()] for name, of in folders.items()}
-        return {name: sum(path.stat().st_size for path in of if path.is_file()) for name, of in files.items()}
+        files = {name: [path for path in root.rglob("*") if not path.is_symlink()] for name, root in folders.items()}
+        return {name: sum(path.stat().st_size for path in paths if path.is_file()) for name, paths in files.items()}
 
 
 def drawn(count: int, draw: Random) -> Iterator[Round]:

@@ -74,8 +74,8 @@ def main(campaign: Campaign, about: str | None, count: int = 1, counted: str = "
         try:
             for kind, wrong, counts in campaign(toy(folder / "whole"), folder, given.count, Random(given.seed)):
                 print(kind, dict(counts), wrong or "right", flush=True)
-                for of in (found.setdefault(kind, Counter()), total):
-                    of.update({"runs": 1, "right": not wrong, **counts})
+                for counter in (found.setdefault(kind, Counter()), total):
+                    counter.update({"runs": 1, "right": not wrong, **counts})
                 kept = {"seed": given.seed, "total": total, **dict(sorted(found.items()))}
                 write_json(RESULTS / Path(sys.argv[0]).with_suffix(".json").name, kept)
         finally:
@@ -107,7 +107,7 @@ def without(whole: Path, folder: Path, stage: str) -> Project:
 def cold(project: Project) -> Project:
     """The same project, with commands that are not children of the warm server, so that kills reach them all."""
     variables = project.variables or os.environ
-    return replace(project, variables={name: of for name, of in variables.items() if name != warm.VARIABLE})
+    return replace(project, variables={name: value for name, value in variables.items() if name != warm.VARIABLE})
 
 
 def failure(done: subprocess.CompletedProcess[str]) -> list[str]:
