@@ -60,6 +60,7 @@ class TaskObjective(Generic[Example]):
         self.drawn = sorted(order) if len(order) < len(examples) else None  # indices; None for all
         self.examples: Sequence[Example] = [examples[index] for index in sorted(order)]
         self._lengths = [task.length(example) for example in self.examples]
+        self._longest = max(self._lengths, default=0)
         self.steps = len(self.batches(1))
 
     def batches(self, epoch: int) -> list[list[int]]:
@@ -74,7 +75,7 @@ class TaskObjective(Generic[Example]):
         """Some of the examples, collated."""
         chosen = batch[rows]
         longest = max(self._lengths[index] for index in chosen)
-        length = rounded_up(longest, max(self._lengths), LENGTHS) if device.compiler else None
+        length = rounded_up(longest, self._longest, LENGTHS) if device.compiler else None
         return moved(self._task.collate([self.examples[index] for index in chosen], length), device)
 
     def loss(self, model: nn.Module, part: Tensors) -> Tensor:
@@ -123,7 +124,8 @@ def fine_tune(
         speed = train(run, recorder.after_epoch)
         # The features are computed once, in place of the body's forward pass in every update.
         speed = replace(speed, seconds=speed.seconds + prepared.seconds, flops=speed.flops + prepared.flops)
-        load_weights(model, run.kept)
+        if settings.checkpoint == "best":
+            load_weights(model, run.kept)
         found: list[Predicted] = run.journal
         losses = [epoch["loss"] for epoch in found]
         (kept,) = (loss["epoch"] for loss in losses if loss["kept"])
@@ -159,8 +161,9 @@ class _Recorder(Generic[Example]):
         if kept:
             for earlier in run.journal:
                 earlier["loss"]["kept"] = False
-            trained = gather_weights(run.model, only_trained=True)
-            run.kept.update({name: value.cpu().clone() for name, value in trained.items()})
+            if self._settings.checkpoint == "best":  # the last epoch's are in the model at the end
+                trained = gather_weights(run.model, only_trained=True)
+                run.kept.update({name: value.to("cpu", copy=True) for name, value in trained.items()})
         losses = {"epoch": epoch.number, "training_loss": epoch.loss, "validation_loss": loss, "kept": kept}
         predicted = Predicted(loss=losses, rows=rows)
         if epoch.number == 0 and self._task.has_test:
@@ -200,7 +203,7 @@ def read_cell(task: str) -> Cell:
     """The cell named on the command line; `task` is the default."""
     parser = argparse.ArgumentParser(description="Fine-tune the pretrained model.")
     parser.add_argument("--task", default=task, help=f"{task} or a further task of data/params.yaml")
-    parser.add_argument("--method", required=True, help="a file of retrace/methods: how the model is tuned")
+    parser.add_argument("--method", required=True, help="an entry under methods in params.yaml: how the model is tuned")
     parser.add_argument("--seed", required=True, type=int, help="seed of the new head, the data order and dropout")
     return Cell(**vars(parser.parse_args()))
 
