@@ -1,5 +1,7 @@
 """`retrace repro`, which is `dvc repro` that pulls and pushes, and `retrace stop`, which asks runs to save and stop."""
 
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +31,7 @@ def repro(
 ) -> None:
     """Check the settings, then run `dvc repro`, with results from the default remote where it has them."""
     require_checkout()
+    prefer_this_python()
     if all(option.startswith("-") for option in arguments or ()):  # named stages may need less
         require_ready()
     from retrace.cli.remote import Sender, pull_option  # here, as DVC takes a second to import
@@ -36,6 +39,13 @@ def repro(
     with Sender() if push else nullcontext():
         if code := run_dvc([*DVC, *pull_option(), *(arguments or ())]):
             raise typer.Exit(code)
+
+
+def prefer_this_python() -> None:
+    """Have DVC's stages find this Python first, also where its environment is not activated, as in a cron job."""
+    folder = Path(sys.executable).parent
+    if Path(shutil.which("python") or "").parent != folder:
+        os.environ["PATH"] = os.pathsep.join([str(folder), os.environ.get("PATH", os.defpath)])
 
 
 def run_dvc(command: Sequence[str], folder: Path = Path()) -> int:

@@ -22,7 +22,7 @@ from dvc.utils.serialize import load_yaml, modify_yaml
 from retrace.cli import workers
 from retrace.cli.check import require_ready
 from retrace.cli.remote import Sender, pull_option
-from retrace.cli.repro import Push
+from retrace.cli.repro import Push, prefer_this_python
 from retrace.cli.workers import Here, Slurm
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError, as_shell, one_line
@@ -50,6 +50,7 @@ def spread(
     Their output is in .retrace/spread. A run that fails is retried once, from its last saved state.
     """
     require_checkout()
+    prefer_this_python()
     require_ready()
     at_once = jobs or (sys.maxsize if slurm else _default_jobs())  # Slurm's queue takes all
     place = Slurm() if slurm else Here(at_once)

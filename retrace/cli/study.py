@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 
 from retrace.cli.dvc_files import dvc_config
 from retrace.cli.main import print_table
-from retrace.cli.repro import DVC, run_dvc
+from retrace.cli.repro import DVC, prefer_this_python, run_dvc
 from retrace.cli.settings import write_presets
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
@@ -88,6 +88,7 @@ def run(
     """
     from retrace.study.records import ORIGIN, RunOrigin  # here, as it takes seconds to import
 
+    prefer_this_python()
     study = _folder(name)
     build_file(PublishedStudy, study / PUBLISHED)  # so that a mistake in it is reported now and not after the training
     dvc_config()  # for its errors, as the workspace takes it over

@@ -1,5 +1,6 @@
 """Who is asked to stop, and who is not."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
-from retrace.cli.repro import ask
+from retrace.cli.repro import ask, prefer_this_python
 from retrace.core.guard import Holder, take
 from tests.commands import Done, retrace
 from tests.toy import ROOT
@@ -28,6 +29,21 @@ exit_cleanly(main)
 def _checkout(here: Path) -> None:
     (here / "dvc.yaml").touch()
     (here / ".dvc").mkdir()
+
+
+@pytest.mark.parametrize("path", ["/usr/bin:/bin", None])
+def test_stages_find_this_python_where_its_environment_is_not_activated(
+    here: Path, monkeypatch: pytest.MonkeyPatch, path: str | None
+) -> None:
+    (here / "python").symlink_to(sys.executable)
+    monkeypatch.setattr(sys, "executable", str(here / "python"))
+    if path is None:
+        monkeypatch.delenv("PATH")
+    else:
+        monkeypatch.setenv("PATH", path)
+    for _ in range(2):  # the second call leaves PATH as it is
+        prefer_this_python()
+        assert os.environ["PATH"] == os.pathsep.join([str(here), path or os.defpath])
 
 
 def test_a_run_is_asked_to_stop() -> None:
