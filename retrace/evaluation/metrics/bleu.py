@@ -26,12 +26,13 @@ CITATION = (
 )
 PRECISIONS = tuple(f"bleu_precision_{n}" for n in range(1, MAX_NGRAM_ORDER + 1))
 FIGURES = {
-    "bleu": Figure("percentage", "higher"),
-    **dict.fromkeys(PRECISIONS, Figure("percentage", "higher")),
-    "bleu_brevity_penalty": Figure("fraction", "neither"),  # 1 if the answers are long enough, however long
-    "bleu_length_ratio": Figure("ratio", "neither"),
-    **dict.fromkeys(("bleu_length", "bleu_reference_length"), Figure("count", "neither")),
-    "bleu_sentence": Figure("percentage", "higher"),
+    "bleu": Figure("percentage", "higher", "BLEU"),
+    **{name: Figure("percentage", "higher", f"BLEU precision {n}") for n, name in enumerate(PRECISIONS, 1)},
+    "bleu_brevity_penalty": Figure("fraction", "neither", "BLEU brevity penalty"),  # 1 for any answers long enough
+    "bleu_length_ratio": Figure("ratio", "neither", "BLEU length ratio"),
+    "bleu_length": Figure("count", "neither", "BLEU length"),
+    "bleu_reference_length": Figure("count", "neither", "BLEU reference length"),
+    "bleu_sentence": Figure("percentage", "higher", "BLEU by sentence"),
 }
 SMALLEST = sys.float_info.min  # in place of a precision of 0
 

@@ -22,7 +22,10 @@ from retrace.statistics.intervals import Resampled, Share, mean_of, whole_shares
 from retrace.statistics.scales import Figure
 
 CITATION = "Banerjee and Lavie 2005: METEOR: An Automatic Metric for MT Evaluation. ACL workshop."
-FIGURES = dict.fromkeys(("meteor", "meteor_exact_stem"), Figure("fraction", "higher"))
+FIGURES = {
+    "meteor": Figure("fraction", "higher", "METEOR"),
+    "meteor_exact_stem": Figure("fraction", "higher", "METEOR, exact and stem matches"),
+}
 
 _words = lru_cache(1 << 18)(NLTKWordTokenizer().tokenize)
 _STEMMER: Any = SimpleNamespace(stem=lru_cache(1 << 18)(PorterStemmer().stem))

@@ -16,7 +16,7 @@ from retrace.statistics.scales import Figure
 
 CITATION = "Lin 2004: ROUGE: A Package for Automatic Evaluation of Summaries. Text Summarization Branches Out."
 NAMES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
-FIGURES = dict.fromkeys(NAMES, Figure("fraction", "higher"))
+FIGURES = {name: Figure("fraction", "higher", name.replace("rouge", "ROUGE-")) for name in NAMES}
 
 _SCORER = RougeScorer(NAMES)
 _READ = re.compile("[a-z0-9]")

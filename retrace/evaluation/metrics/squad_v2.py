@@ -26,10 +26,10 @@ FIGURES: Legend = {}
 for _prefix, _of in ("", ""), ("HasAns_", " of answerable questions"), ("NoAns_", " of unanswerable questions"):
     FIGURES[f"{_prefix}exact_match"] = Figure("percentage", "higher", f"exact match{_of}")
     FIGURES[f"{_prefix}f1"] = Figure("percentage", "higher", f"F1{_of}")
-    FIGURES[f"{_prefix}total"] = Figure("count", "neither", f"number{_of}")
+    FIGURES[f"{_prefix}total"] = Figure("count", "neither", f"number{_of or ' of questions'}")
 for _name, _called in ("exact_match", "exact match"), ("f1", "F1"):
     FIGURES[f"best_{_name}"] = Figure("percentage", "higher", f"{_called} at its best threshold")
-    FIGURES[f"best_{_name}_thresh"] = Figure("score", "neither", f"{_called}'s best threshold")
+    FIGURES[f"best_{_name}_thresh"] = Figure("score", "neither", f"best threshold for {_called}")
 
 POINTS = 61  # of the curve by threshold, besides its ends and 0
 _ARTICLES = re.compile(r"\b(a|an|the)\b", re.UNICODE)
