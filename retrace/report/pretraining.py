@@ -49,7 +49,8 @@ def pretraining_section(
     values = [getattr(figures, unit) for figures in measured for unit in UNITS]
     values += [end for figures in measured for ends in figures.intervals.values() for end in ends.values()]
     absent = [ABSENT] if None in values else []
-    fold = Fold("Losses by epoch", f"{len(curve)} rows", [Table.of(columns, "Pretraining by epoch")])
+    count = f"{len(curve)} row{'s' if len(curve) != 1 else ''}"
+    fold = Fold("Losses by epoch", count, [Table.of(columns, "Pretraining by epoch")])
     figure, table = _figure(report, curve, updates, record), perplexity_table(report)
     return Section("Pretraining", [*warnings, figure, table, f"{INTERVALS} {COMPARE}", *absent, fold])
 

@@ -206,8 +206,8 @@ def reading(tasks: Sequence[TaskResults]) -> str:
     time = f"Time: of fine-tuning alone{each}, summed over the tasks that a method was run on."
     shown = dict.fromkeys(name for task in tasks for name in task.methods)
     trained = "".join(f" {method_name(name)}: {TRAINED[name]}." for name in shown if name in TRAINED)
-    share = "Weights trained: the largest share over these tasks."
-    return f"95% interval over {covers}. {best} {time} {share}{trained}"
+    share = " Weights trained: the largest share over these tasks." if len(tasks) > 1 else ""
+    return f"95% interval over {covers}. {best} {time}{share}{trained}"
 
 
 class RankedScore(NamedTuple):
