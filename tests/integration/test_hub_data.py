@@ -163,7 +163,9 @@ def test_transient_faults_are_retried(user: Project, hub: LocalHub, pattern: str
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"), [(Status(503), "answered 503 to"), (Status(403), "refused a request without HF_TOKEN (403")], ids=str
+    ("fault", "said"),
+    [(Status(503), "answered 503 to"), (Status(403), "refused a request without HF_TOKEN (403")],
+    ids=str,
 )
 def test_lasting_faults_are_one_line(user: Project, hub: LocalHub, fault: Any, said: str) -> None:
     hub.fail(".", 1000, fault)

@@ -1,5 +1,6 @@
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -87,12 +88,11 @@ def test_which_epoch_is_kept(task: Classification, monkeypatch, keep: str, losse
         return scores, next(found)
 
     monkeypatch.setattr(fine_tuning, "predict", predicted)
-    copies: list[Any] = []
-    gather = fine_tuning.gather_weights
-    monkeypatch.setattr(fine_tuning, "gather_weights", lambda *args, **named: copies.append(1) or gather(*args, **named))
+    gather = Mock(wraps=fine_tuning.gather_weights)
+    monkeypatch.setattr(fine_tuning, "gather_weights", gather)
     model = _model()
     tuned = fine_tune(task, model, SETTINGS.model_copy(update={"checkpoint": keep}), 1, tiny_device(), "t")
-    assert len(copies) == (2 if keep == "best" else 0)
+    assert gather.call_count == (2 if keep == "best" else 0)
     assert [loss["epoch"] for loss in tuned.losses if loss["kept"]] == [kept]
     left = model.state_dict()
     assert [all(torch.equal(left[name], each[name]) for name in left) for each in weights].index(True) == kept
