@@ -139,10 +139,11 @@ def memory(
     print(f"{named.name}, {head}, {method}: {needed.parameters:,} parameters, {needed.trained:,} trained")
     precision = "bf16" if load.bf16 else "float32"
     print(f"{load.batch} × {load.length} tokens, matrix products in {precision}, {optimizer.kind}, {load}")
-    print_table((), [("", ""), *_memory_lines(needed, head)])
+    keeps_best = isinstance(recipe, FineTuneSettings) and recipe.checkpoint == "best"
+    print_table((), [("", ""), *_memory_lines(needed, keeps_best)])
 
 
-def _memory_lines(needed: "Needs", head: str) -> Lines:
+def _memory_lines(needed: "Needs", keeps_best: bool) -> Lines:
     """An update's memory by kind; activations usually peak before there are gradients."""
     lines = [
         ("weights", size(needed.weights)),
@@ -151,7 +152,7 @@ def _memory_lines(needed: "Needs", head: str) -> Lines:
         ("activations and temporary buffers, at most", size(needed.activations)),
         ("estimate (not all of this is there at once)", size(needed.peak)),
     ]
-    if head != "lm":  # pretraining keeps the last epoch's
+    if keeps_best:  # else the last epoch's, which are those above
         lines.append(("weights of the kept epoch, in main memory, from the second epoch on", size(needed.gradients)))
     return lines
 

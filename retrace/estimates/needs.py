@@ -51,6 +51,7 @@ class Planned:
     needs: Needs
     written: int = 0  # bytes of its weights that are on disk already, perhaps from other settings
     trains: bool = True  # False with pretrain.epochs: 0, which passes the weights of a checkpoint on
+    keeps_best: bool = False  # whether an epoch before the last may be kept, whose weights are then in its states too
 
     @property
     def peak(self) -> int:
@@ -72,10 +73,10 @@ class Planned:
 
     @property
     def state(self) -> int:
-        """Bytes of a saved state: weights, moments and, in fine-tuning, the weights of the kept epoch."""
+        """Bytes of a saved state: weights, moments and, with `keeps_best`, the weights of the epoch kept so far."""
         if not self.trains:
             return 0
-        return self.needs.checkpoint + (0 if self.name == PRETRAINING else self.saved)
+        return self.needs.checkpoint + (self.saved if self.keeps_best else 0)
 
 
 def require_room(params: Mapping[str, Any]) -> Iterator[str]:
@@ -184,8 +185,9 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
             for key in INPUT_LENGTHS:
                 check_length(f"params.yaml: {task}.{key}", getattr(settings, key, None), config)
             needs = _tuning_needs(settings, method, config, processes, bf16, attention, sharded)
-            fetched = None if base is None else unfetched[base]
-            yield from (Planned(cell.title, fetched, needs, _bytes(WEIGHTS / cell.path)) for cell in cells)
+            fetched, keeps_best = None if base is None else unfetched[base], settings.checkpoint == "best"
+            for cell in cells:
+                yield Planned(cell.title, fetched, needs, _bytes(WEIGHTS / cell.path), keeps_best=keeps_best)
 
 
 def _bytes(folder: Path) -> int:

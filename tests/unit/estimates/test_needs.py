@@ -76,13 +76,22 @@ def test_disk_is_of_the_runs_that_are_left(machine) -> None:
     assert (pretrain.state, full.state) == (pretrain.needs.checkpoint, full.needs.checkpoint + full.saved)
     largest = max(run.state for run in runs)
     assert needs._disk(runs) == 2 * (pretrain.saved + 2 * full.saved + 2 * frozen.saved) + 3 * largest
-    done = [needs.Planned(run.name, None, run.needs, 0 if run.name == "sst2 frozen 2" else run.saved) for run in runs]
+    done = [replace(run, written=0 if run.name == "sst2 frozen 2" else run.saved) for run in runs]
     assert needs._disk(done) == 2 * frozen.saved + 3 * frozen.state
     Path("models/pretrained").mkdir(parents=True)
     for missing in (1, 0):  # of a smaller model, and of this one
         Path("models/pretrained/model.safetensors").write_bytes(bytes(pretrain.saved - missing))
         assert _planned(needs.PRETRAINING)[0].is_done == (not missing)
     assert "for models and states, besides 1 of 5 runs whose weights are here; 1.0 GiB is free" in retrace("needs").out
+
+
+def test_a_run_that_keeps_its_last_epoch_saves_the_weights_of_no_other(machine) -> None:
+    copies = "weights of the kept epoch, in main memory, from the second epoch on"
+    for keep, more in (("best", 1), ("last", 0)):
+        machine.project.set("sst2.checkpoint", keep)
+        (run,) = _planned("sst2 full 1")
+        assert run.state == run.needs.checkpoint + more * run.saved
+        assert (copies in retrace("memory", "--batch", "2", "--length", "16").out) == bool(more)
 
 
 def test_a_checkpoint_that_is_pretrained_on_is_fetched_first(machine) -> None:
