@@ -36,11 +36,11 @@ from retrace.statistics.scales import SHARES
 FULL, SCRATCH = "full", "scratch"
 ROW = 28  # px, a line of a ranking
 TRAINED = {  # what each method of retrace/methods trains
-    FULL: "all weights are trained, starting from the language model’s",
+    FULL: "all weights are trained, starting from the pretrained ones",
     SCRATCH: "all weights are trained, starting from random ones",
     "frozen": "only the head is trained",
-    "lora": "low-rank updates of frozen matrices are trained",
-    "adapter": "small layers added to the frozen model are trained",
+    "lora": "low-rank updates of frozen matrices are trained, and the head",
+    "adapter": "small layers added to the frozen model are trained, and the head",
 }
 
 

@@ -880,7 +880,7 @@ def test_what_the_methods_of_the_table_train_is_said_below_it() -> None:
     """A method of one's own has no sentence."""
     said = summary.reading([_compared({"full": 0.9, "scratch": 0.7}), _compared({"full": 0.9, "mine": 0.8})])
     start = "all weights are trained, starting from"
-    assert said.endswith(f"over these tasks. Full: {start} the language model’s. Scratch: {start} random ones.")
+    assert said.endswith(f"over these tasks. Full: {start} the pretrained ones. Scratch: {start} random ones.")
     assert {*summary.TRAINED} <= {*plugin_names("retrace.methods")}
 
 
