@@ -574,6 +574,12 @@ def test_next_sentences_are_no_part_of_a_perplexity_and_a_model_that_tells_none_
     assert drawn == [True, False, False], "the training loss has that of the pairs in it"
 
 
+def test_epochs_are_counted() -> None:
+    """There is one row where pretraining passes a checkpoint on."""
+    assert "Losses by epoch: 1 row<" in _perplexity_page({})
+    assert "Losses by epoch: 2 rows<" in _perplexity_page({}, {"epoch": 2})
+
+
 def test_the_training_of_a_causal_model_masks_nothing() -> None:
     assert "masking" in _perplexity_page({})
     page = _perplexity_page({}, kind="causal")
@@ -754,6 +760,7 @@ def test_a_method_that_trains_more_on_one_task_than_on_another_trains_at_most_th
     said = "Adapter trains at most **20.0% of the weights**; against full fine-tuning it scores −5.0 points on reviews"
     assert any(sentence.startswith(said) for sentence in summary.verdict(tasks, None, shares_of(runs)))
     assert "Weights trained: the largest share over these tasks." in summary.reading(tasks)
+    assert "over these tasks" not in summary.reading(tasks[:1])
 
 
 def test_a_method_of_another_model_is_not_set_against_full_fine_tuning() -> None:
