@@ -14,6 +14,7 @@ from tests.commands import write_program
 
 ROOT = Path(__file__).parents[1]
 PIPELINES = sorted([ROOT / "dvc.yaml", ROOT / "data/dvc.yaml", *ROOT.glob("studies/**/dvc.yaml")])
+OF_STUDIES = sorted(ROOT.glob("studies/*/dvc.yaml"))
 SOURCES = ("sample", "files", "hub")  # `data` in params.yaml chooses one
 # Packages from which a stage needs only one file or folder: the plug-in that it loads, its kind of task.
 FAMILY, METHOD = "retrace/families/${family}.py", "retrace/methods/${item.method}.py"
@@ -83,6 +84,16 @@ def test_code_deps_are_the_packages_that_a_stage_reaches(graph, name: str, scrip
     reached = start.union(*(graph.find_upstream_modules(module) for module in start))
     packages = {_package_of(module) for module in reached} - {None}
     assert packages == deps, name
+
+
+@pytest.mark.parametrize("path", OF_STUDIES, ids=[path.parent.name for path in OF_STUDIES])
+def test_a_study_with_stages_of_its_own_depends_on_the_methods_that_it_uses(path: Path) -> None:
+    """It lists their files, as its methods have names of their own; an edit of any other file reruns nothing."""
+    methods = YAML(typ="safe").load(path.with_name("params.yaml"))["methods"]
+    used = {f"retrace/methods/{entry.get('method', name)}.py" for name, entry in methods.items()}
+    for name, stage in YAML(typ="safe").load(path)["stages"].items():
+        listed = {dep for dep in stage["deps"] if dep.startswith("retrace/methods/")}
+        assert listed == (used if name.startswith("finetune-") else set()), name
 
 
 def test_a_module_is_read_in_one_go() -> None:

@@ -132,12 +132,18 @@ def _listed(params: list[Any]) -> list[str]:
     return keys + [f"{file}:{key}" for file, listed in others for key in listed or [""]]
 
 
-@pytest.mark.parametrize("file", ["dvc.yaml", "data/dvc.yaml"])
+OF_STUDIES = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("studies/*/dvc.yaml"))
+
+
+@pytest.mark.parametrize("file", ["dvc.yaml", "data/dvc.yaml", *OF_STUDIES])
 def test_a_stage_reads_the_keys_that_dvc_compares(file: str) -> None:
     for name, stage in YAML(typ="safe").load(ROOT / file)["stages"].items():
         listed = _listed(stage.get("do", stage)["params"])
         if name != "source":
-            assert listed == STAGES[name].dvc_keys(), name
+            keys = STAGES[name].dvc_keys()
+            if "task" not in stage.get("matrix", {"task": None}):  # of a study with SQuAD alone
+                keys = [key.replace("${item.task}", "squad") for key in keys]
+            assert listed == keys, name
             continue
         for data in ("sample", "files", "hub"):
             assert [key.replace("${data}", data) for key in listed] == STAGES[data].dvc_keys()
