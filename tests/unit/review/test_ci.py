@@ -105,6 +105,16 @@ def test_actions_are_pinned_and_only_the_job_that_comments_may_write() -> None:
         assert not step.get("uses", "").startswith("actions/checkout") or step["with"]["persist-credentials"] is False
 
 
+def test_results_that_other_packages_computed_are_not_taken_from_the_cache() -> None:
+    """DVC does not compare packages, so nothing would run with new ones."""
+    steps = {step["uses"].partition("@")[0]: step for step in WORKFLOW["jobs"]["review"]["steps"] if "uses" in step}
+    restore, save = (steps[f"actions/cache/{name}"] for name in ("restore", "save"))
+    begins = "dvc-${{ runner.os }}-${{ hashFiles('requirements.txt') }}-"
+    assert restore["with"]["restore-keys"] == begins
+    assert restore["with"]["key"] == f"{begins}${{{{ github.sha }}}}"
+    assert save["with"]["key"] == f"${{{{ steps.{restore['id']}.outputs.cache-primary-key }}}}"
+
+
 @pytest.mark.parametrize(
     ("comment", "method"), [("", "POST repos/o/r/issues/3/comments"), ("12", "PATCH repos/o/r/issues/comments/12")]
 )
