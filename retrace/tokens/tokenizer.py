@@ -279,11 +279,13 @@ def _empty_wordpiece(vocabulary: dict[str, int], settings: TokenizerSettings) ->
 
 
 def _inner_characters(tokenizer: Tokenizer, documents: Iterable[str]) -> list[str]:
-    """All characters that occur in words after the first position, sorted."""
-    words: set[str] = set()
-    for document in documents:
-        text = tokenizer.normalizer.normalize_str(document)
-        words.update(word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text))
+    """All characters that occur in words after the first position, sorted.
+
+    No word holds a space, so that each run of characters between two spaces is read once, however often it occurs.
+    """
+    normalize, split = tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str
+    runs = {run for document in documents for run in document.split(" ")}
+    words = {word for run in runs for word, _ in split(normalize(run))}
     return sorted({character for word in words for character in word[1:]})
 
 
