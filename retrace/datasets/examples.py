@@ -7,7 +7,7 @@ class number, and the names of the classes.
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from retrace.core.errors import InputError
@@ -91,7 +91,7 @@ def write_task(folder: Path, data: TaskData) -> None:
     """Write the files that `read_classes` and `read_examples` read."""
     write_json(folder / CLASSES, list(data.classes))
     for part, examples in data.parts.items():
-        lines = (json.dumps(asdict(example), ensure_ascii=False) for example in examples)
+        lines = (json.dumps(vars(example), ensure_ascii=False) for example in examples)
         write_text(examples_path(folder, part), "".join(f"{line}\n" for line in lines))
 
 

@@ -93,7 +93,7 @@ def _counts(outcome: Answered) -> np.ndarray:
 @lru_cache(1 << 18)
 def _one_answer(answer: str, golds: tuple[str, ...]) -> tuple[int, ...]:
     """Words, words of the closest right answer, matching n-grams and all n-grams by order."""
-    found = _BLEU.sentence_score(answer, golds)
+    found = _BLEU.sentence_score(answer, list(dict.fromkeys(golds)))
     return found.sys_len, found.ref_len, *found.counts, *found.totals
 
 

@@ -41,7 +41,7 @@ COMMON_SHARE, RARE_SHARE = 1e-3, 1e-5  # of all words in the training passages
 
 def word_shares(passages: Iterable[str]) -> dict[str, float]:
     """The relative frequency of each word; a passage with several questions counts once."""
-    counts = Counter(word for passage in set(passages) for word in split_words(passage)[0])
+    counts = Counter(_composed(word) for passage in set(passages) for word in WORD.findall(passage))
     total = counts.total()
     return {word: count / total for word, count in counts.items()}
 
@@ -52,9 +52,13 @@ def split_words(text: str) -> tuple[list[str], np.ndarray]:
     owner = np.full(len(text), -1, dtype=np.int32)
     words = []
     for number, match in enumerate(WORD.finditer(text)):
-        words.append(normalize("NFC", match.group().lower()))
+        words.append(_composed(match.group()))
         owner[match.start() : match.end()] = number
     return words, owner
+
+
+def _composed(word: str) -> str:
+    return normalize("NFC", word.lower())
 
 
 def match_kinds(question: str, passage: str, shares: Mapping[str, float]) -> np.ndarray:
@@ -127,16 +131,17 @@ def best_span(window: Window, scores: np.ndarray, max_tokens: int) -> Span:
     null = float(scores[0, 0] + scores[0, 1])
     if len(starts) == 0:
         return Span("", 0, LOWEST, null)
-    sums = starts[:, None] + ends[None, :]
-    tokens_after = np.arange(len(ends)) - np.arange(len(starts))[:, None]  # from the span's first token to its last
-    allowed = (tokens_after >= 0) & (tokens_after < max_tokens)
+    count = len(starts)
+    last_tokens = np.arange(count)[:, None] + np.arange(min(max_tokens, count))  # of each span: (T, at most max_tokens)
+    allowed, last_tokens = last_tokens < count, np.minimum(last_tokens, count - 1)
+    sums = starts[:, None] + ends[last_tokens]
     spans = window.spans[window.passage]
     within = inside_word(window.question.context)
-    whole = allowed & ~within[spans[:, 0]][:, None] & ~within[spans[:, 1]]
-    start, end = np.unravel_index(np.where(whole if whole.any() else allowed, sums, -np.inf).argmax(), sums.shape)
-    first, last = int(spans[start, 0]), int(spans[end, 1])
+    whole = allowed & ~within[spans[:, 0]][:, None] & ~within[spans[:, 1]][last_tokens]
+    start, more = np.unravel_index(np.where(whole if whole.any() else allowed, sums, -np.inf).argmax(), sums.shape)
+    first, last = int(spans[start, 0]), int(spans[start + more, 1])
     text, first = stripped(window.question.context[first:last], first)  # byte-level tokens may be white space
-    return Span(text, first, float(sums[start, end]), null)
+    return Span(text, first, float(sums[start, more]), null)
 
 
 @lru_cache(maxsize=64)  # the windows and epochs of a passage follow one another
@@ -150,6 +155,7 @@ def inside_word(text: str) -> np.ndarray:
     return in_word[:-1] & in_word[1:]
 
 
+@lru_cache(maxsize=None)
 def _is_of_word(character: str) -> bool:
     is_accent = category(character) == "Mn" and character not in SELECTORS
     return character.isdigit() or character.lower() != character.upper() or is_accent
