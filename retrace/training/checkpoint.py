@@ -1,7 +1,7 @@
 """Checkpoints of a training run: a run that was killed resumes from the last one and ends with the same bytes.
 
 A checkpoint is a folder that is written atomically. One safetensors file has the trained weights, the optimizers'
-moments, the kept epoch's weights and the states of the random generators; sharded tensors are gathered first. A json
+moments, with `checkpoint: best` the kept epoch's weights, and the states of the random generators; sharded tensors are gathered first. A json
 file has the rest, and a third file the checksums. Frozen weights are not saved. Training goes on during the writing.
 
 The last two are kept, and a damaged one is detected and skipped. Checkpoints are not tracked by DVC. Their folder is
@@ -37,10 +37,12 @@ from retrace.core.errors import InputError
 from retrace.core.files import SUMS, atomic_folder, damaged, file_digests, read_json, size, write_text
 from retrace.core.guard import take
 from retrace.core.paths import STATES
+from retrace.core.records import installed
 
 STATE, PROGRESS = "state.safetensors", "progress.json"
 SAVED = 2  # checkpoints kept
 PLACES = 64  # processes that may do the same run at once, each with checkpoints of its own
+LIMITS = ("ONEDNN_MAX_CPU_ISA", "MKL_CBWR")  # variables that limit a CPU's instructions, so sums round differently
 RECENT = 20  # updates over which the loss is averaged to detect divergence
 SECONDS = 120.0  # between two checkpoints, unless RETRACE_SAVE_SECONDS is set
 
@@ -290,7 +292,9 @@ def _hardware(device: Device) -> str:
     precision = "bf16" if device.bf16 else "fp32"
     if device.bf16 and device.torch_device.type == "cpu" and torch.cpu._is_amx_tile_supported():
         precision += " with AMX"  # which sums in another order than AVX-512
-    return ", ".join(filter(None, [where, processes, passes, compiler, precision, f"torch {torch.__version__}"]))
+    limits = [f"{name}={os.environ[name]}" for name in LIMITS if threads and os.environ.get(name)]
+    versions = [f"torch {torch.__version__}", f"transformers {installed('transformers')}"]
+    return ", ".join(filter(None, [where, processes, passes, compiler, precision, *limits, *versions]))
 
 
 def _lock_of(place: Path) -> Path:

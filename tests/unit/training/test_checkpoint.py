@@ -37,6 +37,16 @@ from tests.unit.compute.test_launch import two_processes
 EPOCHS, STEPS = 2, 4  # steps of an epoch
 
 
+def test_a_limit_of_the_processors_instructions_is_other_hardware(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = set[Path]()
+    for limit in ("", "AVX512_CORE_BF16"):
+        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
+        checkpointer = Checkpointer("test", "", open_device(0, "fp32"))
+        folders.add(checkpointer._folder)
+        checkpointer.close()
+    assert len(folders) == 2
+
+
 class CutOffError(Exception):
     """The power fails."""
 
