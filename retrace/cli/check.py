@@ -189,8 +189,6 @@ def _check_methods(settings: Mapping[str, Any], tasks: Collection[str]) -> None:
     for label, entry in entries.items():
         key = f"methods.{label}"
         _, found = method_settings(settings, label)
-        if found.method not in (None, label) and label in plugin_names(METHODS):
-            raise InputError(f"{PARAMS}: {key}.method: {found.method!r} is not allowed; {label} is a method itself")
         if found.checkpoint is not None:
             require_one_of(settings["checkpoints"], found.checkpoint, f"{key}.checkpoint")
         for task in entry.get(PER_TASK, {}):

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
-from retrace.core.settings import Count, Dropout, Params, Positive, Precision, Section, build, load_plugin, require
+from retrace.core.settings import Count, Dropout, Params, Positive, Precision, Section, build, load_plugin, plugin_names, require
 from retrace.training.settings import OptimizerSettings
 
 METHODS = "retrace.methods"
@@ -105,6 +105,8 @@ def method_settings(
         return module, module.Settings()
     entry = build(dict[str, Any], params, key)
     module = load_method(entry.get("method") or label, f"{key}.method" if entry.get("method") else "methods")
+    if entry.get("method") not in (None, label) and label in plugin_names(METHODS):  # whose file the stage depends on
+        raise InputError(f"params.yaml: {key}.method: {entry['method']!r} is not allowed; {label} is a method itself")
     settings = build(module.Settings, {"methods": {label: _without_tasks(entry)}}, key)
     changes = build(dict[str, dict[str, Any]], params, f"{key}.{PER_TASK}") if PER_TASK in entry else {}
     for name, changed in changes.items():

@@ -24,6 +24,12 @@ PARAMS = {
 }
 
 
+def test_an_entry_with_the_name_of_a_method_is_that_method() -> None:
+    """Its stage depends on that method's file alone, so that edits of another one would rerun nothing."""
+    with pytest.raises(InputError, match=r"methods\.lora\.method: 'adapter' is not allowed; lora is a method itself$"):
+        read_method({"methods": {"lora": {"method": "adapter"}}}, "lora")
+
+
 def test_an_entry_names_its_file_its_checkpoint_and_its_settings() -> None:
     here, given, thin = (read_method(PARAMS, label) for label in ("full", "roberta", "thin"))
     assert (here.tuning, here.file, here.base, here.settings.lr_factor) == (full, "full", PRETRAINED, 2)
