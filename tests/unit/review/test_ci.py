@@ -53,6 +53,14 @@ def _commit(project: Project, lr: float) -> None:
     project.commit(f"lr {lr}")
 
 
+def test_a_base_with_other_packages_counts_as_committed(project: Project) -> None:
+    """It would run with the packages of this commit, and the comparison would be one of equal packages."""
+    (project.folder / "requirements.txt").write_text("torch==9\n")
+    _commit(project, 0.1)
+    said = project.run(".ci/review", "HEAD^1", code=1).stdout
+    assert said.startswith("**worse: reviews accuracy (full) −40.0 points.**\n")
+
+
 def test_both_sides_are_run_here(project: Project) -> None:
     _commit(project, 0.9)
     said = project.run(".ci/review", "HEAD^1").stdout
