@@ -8,7 +8,18 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
-from retrace.core.settings import Count, Dropout, Params, Positive, Precision, Section, build, load_plugin, plugin_names, require
+from retrace.core.settings import (
+    Count,
+    Dropout,
+    Params,
+    Positive,
+    Precision,
+    Section,
+    build,
+    load_plugin,
+    plugin_names,
+    require,
+)
 from retrace.training.settings import OptimizerSettings
 
 METHODS = "retrace.methods"

@@ -1,8 +1,9 @@
 """Checkpoints of a training run: a run that was killed resumes from the last one and ends with the same bytes.
 
 A checkpoint is a folder that is written atomically. One safetensors file has the trained weights, the optimizers'
-moments, with `checkpoint: best` the kept epoch's weights, and the states of the random generators; sharded tensors are gathered first. A json
-file has the rest, and a third file the checksums. Frozen weights are not saved. Training goes on during the writing.
+moments, with `checkpoint: best` the kept epoch's weights, and the states of the random generators; sharded tensors are
+gathered first. A json file has the rest, and a third file the checksums. Frozen weights are not saved. Training goes on
+during the writing.
 
 The last two are kept, and a damaged one is detected and skipped. Checkpoints are not tracked by DVC. Their folder is
 named by a digest of everything that the result depends on, so they are never used with other settings or code. On

@@ -8,7 +8,7 @@ common word is a weak hint, a rare word a strong one, and words with the same be
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import cast
 from unicodedata import category, normalize
@@ -155,7 +155,7 @@ def inside_word(text: str) -> np.ndarray:
     return in_word[:-1] & in_word[1:]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _is_of_word(character: str) -> bool:
     is_accent = category(character) == "Mn" and character not in SELECTORS
     return character.isdigit() or character.lower() != character.upper() or is_accent

@@ -121,7 +121,7 @@ def test_a_count_has_no_deviation_over_seeds() -> None:
     ],
 )
 def test_a_figure_of_one_class_is_said_to_be_of_the_second_of_two(names, keys: Sequence[str], said: str) -> None:
-    found = ClassBreakdown(confusion=[], classes={name: CLASSES["bad"] for name in names}, reliability={})
+    found = ClassBreakdown(confusion=[], classes=dict.fromkeys(names, CLASSES["bad"]), reliability={})
     figures = figures_of("precision") | figures_of("f1") | {"accuracy": Figure("fraction", "higher", "accuracy")}
     of_method = {"figures": dict.fromkeys(keys, 0.5), "intervals": {}, "breakdown": found}
     page = as_markdown("T", [Section("S", task_folds(_task(None, {"legend": figures}, **of_method)))])
