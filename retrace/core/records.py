@@ -171,10 +171,11 @@ def try_git(*arguments: str, folder: Path = Path()) -> str | None:
 def uncommitted(*places: str, folder: Path = Path()) -> list[str]:
     """The files that differ from git's last commit, new ones among them; ignored files are left out.
 
-    `places` are git's pathspecs. Raises InputError as `git` does.
+    `places` are git's pathspecs. Bytes of a name that are not UTF-8 are escaped. Raises InputError as `git` does.
     """
     listed = git("status", "--porcelain", "--untracked-files=normal", "--", *places, folder=folder)
-    return [line[3:] for line in listed.splitlines()]
+    names = [line[3:] for line in listed.splitlines()]
+    return [name.encode(errors="surrogateescape").decode(errors="backslashreplace") for name in names]
 
 
 def _processor() -> str:
