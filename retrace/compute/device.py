@@ -179,6 +179,7 @@ def open_device(seed: int, precision: Precision = "auto", lease: bool = True) ->
         port = str(int(os.environ["MASTER_PORT"]) + restarts)
         os.environ.update(MASTER_PORT=port, TORCHELASTIC_USE_AGENT_STORE="False")
     accelerator = _join()
+    torch.set_float32_matmul_precision("highest")  # NVIDIA's containers ask for TF32 (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE)
     torch.set_num_threads(threads(int(os.environ.get("LOCAL_WORLD_SIZE") or accelerator.num_processes)))
     set_seed(seed)
     bf16 = uses_bf16(precision, accelerator.device)

@@ -77,8 +77,6 @@ def prepare_process() -> None:
     # OpenMP's threads spin 300,000 times by default, which keeps a core from a process that has work for it. The
     # variable is read when PyTorch is imported.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-    # With 1, which NVIDIA's containers set, products of float32 are in TF32 on a GPU. It is read at the same time.
-    os.environ["TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"] = "0"
     # A stage ends with the DVC that started it, even one ended by SIGKILL: its results would not be recorded, and it
     # would write its files while the next `dvc repro` does too.
     if os.environ.get("DVC_STAGE") and sys.platform.startswith("linux"):

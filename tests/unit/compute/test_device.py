@@ -18,7 +18,7 @@ from retrace.compute.device import TIMEOUT, Device
 from retrace.compute.sharding import data_parallel
 from retrace.core.errors import InputError
 from retrace.training.loop import Training, train
-from tests.commands import python, retrace
+from tests.commands import retrace
 from tests.counting import make_run
 from tests.tiny import one_of, tiny_device
 from tests.toy import ROOT, copy_settings
@@ -53,9 +53,10 @@ def test_waiting_threads_spin_only_briefly() -> None:
 
 
 def test_float32_is_not_tf32_where_a_container_asks_for_it() -> None:
-    code = "import stages, torch; print(torch.backends.cuda.matmul.fp32_precision)"
-    done = python(code, TORCH_ALLOW_TF32_CUBLAS_OVERRIDE="1")
-    assert (done.returncode, done.stderr, done.stdout == "tf32\n") == (0, "", False)
+    torch.set_float32_matmul_precision("high")  # as TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 does
+    assert torch.backends.cuda.matmul.fp32_precision == "tf32"
+    device.open_device(0, "fp32")
+    assert torch.backends.cuda.matmul.fp32_precision == "ieee"
 
 
 def test_a_gpu_is_leased_before_cuda_starts_unless_a_cpu_is_asked_for(monkeypatch, here: Path) -> None:
