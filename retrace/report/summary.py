@@ -39,8 +39,8 @@ TRAINED = {  # what each method of retrace/methods trains
     FULL: "all weights are trained, starting from the pretrained ones",
     SCRATCH: "all weights are trained, starting from random ones",
     "frozen": "only the head is trained",
-    "lora": "low-rank updates of frozen matrices are trained, and the head",
-    "adapter": "small layers added to the frozen model are trained, and the head",
+    "lora": "low-rank updates of frozen matrices are trained, and the head if it is new",
+    "adapter": "small layers added to the frozen model are trained, and the head if it is new",
 }
 
 
