@@ -19,6 +19,7 @@ ALL, NEAR, GOOD = 0.999, 0.002, 0.9
 RISE = 0.01  # nats; losses near 0 move by less from epoch to epoch
 # A class that is never predicted is suspicious if it has this many examples, and this part of an equal share of them.
 COMMON, PART = 30, 0.5
+NAMED = 3  # such classes in the evidence
 
 
 def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Flags:
@@ -71,6 +72,7 @@ def _never_predicted(outcome: Classified) -> Flags:
     least = max(COMMON, PART * len(outcome) / len(outcome.classes))
     missed = sorted({*np.flatnonzero(counts >= least).tolist()} - {*outcome.predicted.tolist()})
     found = [f"{outcome.classes[number]} (the class of {counts[number]:,} of {len(outcome):,})" for number in missed]
+    found[NAMED:] = [f"{len(found) - NAMED} more"] if len(found) > NAMED else []
     return {"never_predicted": f"no example is predicted as {' or '.join(found)}"} if found else {}
 
 

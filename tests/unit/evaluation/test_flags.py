@@ -45,6 +45,14 @@ def test_a_common_class_that_is_never_predicted(labels: list[int], found: str | 
     assert decision_flags(Classified(("a", "b", "c"), gold, once)) == {}
 
 
+def test_of_many_classes_that_are_never_predicted_three_are_named() -> None:
+    """Some data sets have 150 classes, of which a model from scratch predicts a few."""
+    gold = np.repeat(np.arange(7), 30)
+    evidence = decision_flags(Classified(tuple("abcdefg"), gold, np.minimum(gold, 1)))["never_predicted"]
+    names = " or ".join(f"{name} (the class of 30 of 210)" for name in "cde")
+    assert evidence == f"no example is predicted as {names} or 2 more"
+
+
 FLAGGED = [
     ({"accuracy": 1.0, "exact_match": 100.0, "f1": 100.0, "matthews": -1.0, "best": -7.5}, set()),
     ({"accuracy": 1.01}, {"off_scale"}),
