@@ -201,7 +201,6 @@ def test_digits_that_differ_between_processors_do_not_change_what_is_written() -
         (b"[" * 100_000, ":1: not json: maximum recursion depth"),
         (b"1" * 4301, ":1: not json: Exceeds the limit"),
         (b'{"a": NaN}', ":1: not json: NaN is not a number"),
-        (b'{"a": -Infinity}', ":1: not json: -Infinity is not a number"),
         (b'{"a": 1e999}', ":1: not json: 1e999 is not a number"),
         (b'{"a": -1e999}', ":1: not json: -1e999 is not a number"),
         (b'{"a":\n "\\uDC00"}', ":2: '\\udc00' is an unpaired surrogate; save the file as UTF-8"),

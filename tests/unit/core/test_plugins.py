@@ -29,7 +29,6 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     ("source", "message"),
     [
         ("NAME = 1\ndef run(:\n    pass\n", "kinds/plugins/own.py:2: invalid syntax"),
-        ("\n  NAME = 1\n", "kinds/plugins/own.py:2: unexpected indent"),
         ("import absent_package\n",
          "kinds/plugins/own.py: cannot be imported: ModuleNotFoundError: No module named 'absent_package'"),
         ("NAME = 1 / 0\n", "kinds/plugins/own.py: cannot be imported: ZeroDivisionError: division by zero"),
