@@ -12,7 +12,7 @@ import torch
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from retrace.compute.device import Device
-from retrace.core.errors import DivergedError, InputError
+from retrace.core.errors import DivergedError
 from retrace.training import loop
 from retrace.training.loop import Epoch, Run, Training, _backward, _shares, train
 from retrace.training.settings import OptimizerSettings
@@ -117,7 +117,7 @@ def test_a_loss_or_gradient_that_is_not_finite_changes_no_weight_and_names_its_s
         return loss(model, part) + added[where]
 
     objective.loss = spoilt
-    with pytest.raises(InputError, match=rf"the {said} at step 3 \(epoch 1, batch 3\)"):
+    with pytest.raises(DivergedError, match=rf"the {said} at step 3 \(epoch 1, batch 3\)"):
         train(run, lambda epoch, meter: None)
     after = run.model.state_dict()
     assert all(torch.equal(weight, after[name]) for name, weight in before[-1].items())
@@ -217,7 +217,7 @@ class Scripted:
 def test_a_loss_that_rises_far_stops_the_run(losses: list[float], spike: float | None, found: str | None) -> None:
     settings = OptimizerSettings(kind="adamw", max_loss_rise=spike)
     run = Run("test", torch.nn.Linear(1, 1), Scripted(losses), tiny_device(), settings, 0.01, 2)
-    with pytest.raises(InputError, match=found) if found else nullcontext():
+    with pytest.raises(DivergedError, match=found) if found else nullcontext():
         train(run, lambda epoch, meter: None)
 
 
