@@ -24,7 +24,7 @@ from retrace.finetuning.settings import FineTuneSettings, entry_in_force
 from retrace.hub.pins import Pin
 from retrace.hub.settings import HubSettings, HubTaskSettings, HubText
 from retrace.models.heads import read_config
-from retrace.perplexity.measures import PERPLEXITY_DETAILS, UNKNOWN_TOKENS, PerplexityReport
+from retrace.perplexity.measures import PERPLEXITY_DETAILS, PerplexityReport
 from retrace.publishing.bundle import Address, LoadingCode
 from retrace.report.blocks import Code, Table
 from retrace.report.flags import LANGUAGE_MODELS, TEXTS, TITLES, Found
@@ -49,6 +49,7 @@ RANDOM = ("family", "precision", "tokenizer", "model")  # keys of params.yaml be
 NOT_ON_HUB = "not-on-the-hub"  # for metadata that must name a data set of the hub
 PRETRAINING = ("lr", "seed", "family", "precision", "tokenizer", "model", "pretrain")
 LIBRARIES = ("torch", "transformers")
+LEARNED = ("never_predicted", "unknown_tokens")  # flags of models that may have learned much
 
 
 @dataclass(frozen=True)
@@ -156,9 +157,8 @@ class Trained:
     @cached_property
     def learned_nothing(self) -> Flags:
         """Signs that the model has learned nothing: name → evidence."""
-        if self.cell is None:  # what a text has in it says nothing about the model
-            return {name: why for name, why in self._text_flags.items() if not name.startswith(UNKNOWN_TOKENS)}
-        return _by_split([trial.flags for _, _, trial in self.scored])
+        flags = _by_split([trial.flags for _, _, trial in self.scored]) if self.cell else self._text_flags
+        return {name: why for name, why in flags.items() if not name.startswith(LEARNED)}
 
     @cached_property
     def _text_flags(self) -> Flags:
@@ -168,8 +168,8 @@ class Trained:
 
     @cached_property
     def flags(self) -> Flags:
-        """These signs, and the flags of the text, of the method over all seeds and of the data."""
-        others = _by_split([method.flags | task.flags for task, method, _ in self.scored])
+        """These signs, and the other flags of the model, of the text, of the method over all seeds and of the data."""
+        others = _by_split([trial.flags | method.flags | task.flags for task, method, trial in self.scored])
         return self.learned_nothing | self._text_flags | others
 
     @property

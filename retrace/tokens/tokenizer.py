@@ -281,12 +281,15 @@ def _empty_wordpiece(vocabulary: dict[str, int], settings: TokenizerSettings) ->
 def _inner_characters(tokenizer: Tokenizer, documents: Iterable[str]) -> list[str]:
     """All characters that occur in words after the first position, sorted.
 
-    No word holds a space, so that each run of characters between two spaces is read once, however often it occurs.
+    No word holds a space, and most runs of characters between two spaces occur often, so that each is read once.
     """
     normalize, split = tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str
-    runs = {run for document in documents for run in document.split(" ")}
-    words = {word for run in runs for word, _ in split(normalize(run))}
-    return sorted({character for word in words for character in word[1:]})
+    found, seen = set[str](), set[str]()
+    for document in documents:
+        runs = {*document.split(" ")} - seen
+        found.update(character for run in runs for word, _ in split(normalize(run)) for character in word[1:])
+        seen.update(run for run in runs if len(run) <= 50)  # a text without spaces is one run, and large
+    return sorted(found)
 
 
 def _train_bpe(settings: TokenizerSettings, documents: Callable[[], Iterable[str]]) -> Tokenizer:
