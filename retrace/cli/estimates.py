@@ -66,11 +66,11 @@ def parameters(
 def _named(model: str | None, params: Mapping[str, Any]) -> "NamedModel":
     """The model of that name; for None, the one that params.yaml describes."""
     from retrace.estimates.architectures import NamedModel, find_model
-    from retrace.estimates.needs import config_of
+    from retrace.estimates.needs import base_of
 
     if model is not None:
         return find_model(model)
-    config = config_of(params)
+    config, _ = base_of(params)
     if config is None:
         unknown = "its sizes are not known before it is fetched; run dvc repro data/dvc.yaml:model"
         raise InputError(f"params.yaml: model.checkpoint: {unknown}")

@@ -23,7 +23,7 @@ from retrace.estimates.memory import FLOAT, Load, Needs, update_needs
 from retrace.finetuning.method import Method, read_method
 from retrace.finetuning.run import adjusted
 from retrace.finetuning.settings import INPUT_LENGTHS, FineTuneSettings
-from retrace.hub.pins import Pin, PinnedFolder, read_initial_checkpoint
+from retrace.hub.pins import PinnedFolder, read_initial_checkpoint
 from retrace.models.heads import Head, check_length, objective_of, read_config
 from retrace.objectives.language_modelling import masked_of
 from retrace.pretraining.settings import PretrainSettings
@@ -86,7 +86,7 @@ def require_room(params: Mapping[str, Any]) -> Iterator[str]:
     of the disk space; or if a run has longer inputs than its model accepts.
     """
     runs = list(_runs(params))
-    unknown = [name or "model" for name, config in _configs(params).items() if config is None]
+    unknown = [name or "model" for name, (config, _) in _bases(params).items() if config is None]
     if unknown:
         yield f"needs: the sizes of {', '.join(unknown)} are not known before they are fetched, and left out"
     if not runs:
@@ -117,44 +117,36 @@ def planned_memory(params: Mapping[str, Any], name: str) -> int | None:
     return next((run.needs.memory(processes) for run in _runs(params, processes, name)), None)
 
 
-def _configs(params: Mapping[str, Any]) -> dict[str | None, PreTrainedConfig | None]:
-    """The config of each model that is trained, by its name; None is the name of the one pretrained here.
+def _bases(params: Mapping[str, Any]) -> dict[str | None, tuple[PreTrainedConfig | None, Path | None]]:
+    """`base_of` each model that is trained, by its name; None is the name of the one pretrained here.
 
     The pipeline pretrains even if no method starts from that model; a study with a pipeline of its own may not.
     """
-    bases = [read_method(params, label).settings.checkpoint for label in Grid.read(params).every_method]
+    names = [read_method(params, label).settings.checkpoint for label in Grid.read(params).every_method]
     if "stages.pretrain" in read_text(PROJECT / "dvc.yaml"):
-        bases.append(None)
-    return {name: config_of(params, name) for name in dict.fromkeys(bases)}
+        names.append(None)
+    return {name: base_of(params, name) for name in dict.fromkeys(names)}
 
 
-def config_of(params: Mapping[str, Any], name: str | None = None) -> PreTrainedConfig | None:
-    """The config of the model that is pretrained here, or of the entry `name` under `checkpoints`.
+def base_of(params: Mapping[str, Any], name: str | None = None) -> tuple[PreTrainedConfig | None, Path | None]:
+    """The config of the model that is pretrained here, or of the entry `name` under `checkpoints`; and what to fetch.
 
-    A checkpoint's is in its folder; before it is fetched, a known architecture's is used; None if there is neither.
+    A checkpoint's config is in its folder; before it is fetched, a known architecture's is used; None if there is
+    neither. What to fetch is the checkpoint's folder; None if there is no checkpoint, or it is there.
     """
     origin = read_initial_checkpoint(params, name).origin
     if origin is None:
-        return described(params)
+        return described(params), None
+    folder = CHECKPOINT if name is None else named_checkpoint(name)
+    is_there = (folder / FACTS).is_file() and checkpoint_facts(folder)["from"] == str(origin)  # and not another
     if isinstance(origin, PinnedFolder):
-        return find_model(str(origin.path.resolve())).config  # absolute, as architectures are found by name
-    folder = CHECKPOINT if name is None else named_checkpoint(name)
-    if _holds(folder, origin):
-        return read_config(folder)
-    architecture = ARCHITECTURES.get(origin.repository)
-    return find_model(architecture).config if architecture else None
-
-
-def _holds(folder: Path, origin: Pin | PinnedFolder) -> bool:
-    """Whether a checkpoint's folder holds the one of this origin, and not another that was fetched before."""
-    return (folder / FACTS).is_file() and checkpoint_facts(folder)["from"] == str(origin)
-
-
-def _unfetched(params: Mapping[str, Any], name: str | None) -> Path | None:
-    """The folder of the checkpoint `name`, or of the one under `model`; None if there is none, or it is there."""
-    origin = read_initial_checkpoint(params, name).origin
-    folder = CHECKPOINT if name is None else named_checkpoint(name)
-    return None if origin is None or _holds(folder, origin) else folder
+        config = find_model(str(origin.path.resolve())).config  # absolute, as architectures are found by name
+    elif is_there:
+        config = read_config(folder)
+    else:
+        architecture = ARCHITECTURES.get(origin.repository)
+        config = find_model(architecture).config if architecture else None
+    return config, None if is_there else folder
 
 
 def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None) -> Iterator[Planned]:
@@ -166,28 +158,28 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
     bf16 = uses_bf16(build(Precision, params, "precision"), device)
     attention = attention_of(device)
     sharded = processes > 1 and is_sharded()
-    configs, grid = _configs(params), Grid.read(params)
-    unfetched = {name: _unfetched(params, name) for name in configs}  # once each: a folder's digest reads all of it
-    own = configs.get(None)
+    bases, grid = _bases(params), Grid.read(params)  # once for all runs: a folder's digest reads all of it
+    own, fetched = bases.get(None, (None, None))
     if own is not None and only in (None, PRETRAINING):
         recipe = build(PretrainSettings, params, "pretrain")
         check_length("params.yaml: pretrain.block_size", recipe.block_size, own)
         needs = pretraining_needs(own, recipe, math.ceil(recipe.batch_size / processes), bf16, attention, sharded)
-        yield Planned(PRETRAINING, unfetched[None], needs, _bytes(PRETRAINED), recipe.epochs > 0)
+        yield Planned(PRETRAINING, fetched, needs, _bytes(PRETRAINED), recipe.epochs > 0)
+    bases[None] = own, None  # which fine-tuning starts from without what pretraining fetches
     for task in grid.all_tasks:
         for label in grid.methods_of(task):
             method = read_method(params, label, task)
-            base = method.settings.checkpoint
-            config, cells = configs[base], [cell for cell in grid.runs_of(task, label) if only in (None, cell.title)]
+            config, fetched = bases[method.settings.checkpoint]
+            cells = [cell for cell in grid.runs_of(task, label) if only in (None, cell.title)]
             if config is None or not cells:
                 continue
             settings = adjusted(settings_of(params, task), method.settings)
             for key in INPUT_LENGTHS:
                 check_length(f"params.yaml: {task}.{key}", getattr(settings, key, None), config)
             needs = _tuning_needs(settings, method, config, processes, bf16, attention, sharded)
-            fetched, keeps_best = None if base is None else unfetched[base], settings.checkpoint == "best"
             for cell in cells:
-                yield Planned(cell.title, fetched, needs, _bytes(WEIGHTS / cell.path), keeps_best=keeps_best)
+                written, keeps_best = _bytes(WEIGHTS / cell.path), settings.checkpoint == "best"
+                yield Planned(cell.title, fetched, needs, written, keeps_best=keeps_best)
 
 
 def _bytes(folder: Path) -> int:

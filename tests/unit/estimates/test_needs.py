@@ -14,7 +14,7 @@ from retrace.core.files import size, write_json
 from retrace.core.settings import read_params
 from retrace.estimates import needs
 from retrace.estimates.architectures import find_model
-from retrace.estimates.needs import config_of
+from retrace.estimates.needs import base_of
 from tests.commands import refused, retrace
 from tests.tiny import tiny_answers
 from tests.toy import TOY, copy_settings
@@ -264,7 +264,7 @@ def test_the_folder_of_another_checkpoint_is_not_this_ones(here: Path) -> None:
     layers = []
     for origin in ("org/other@" + "1" * 40, BERT):
         write_json(Path("data/model/source.json"), {"from": origin})
-        layers.append(getattr(config_of(read_params()), "num_hidden_layers", None))
+        layers.append(getattr(base_of(read_params())[0], "num_hidden_layers", None))
     assert layers == [12, 3]
 
 
