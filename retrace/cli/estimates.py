@@ -118,7 +118,6 @@ def memory(
     the program and memory fragmentation come on top.
     """
     from retrace.compute.device import open_device
-    from retrace.estimates.architectures import recipe_config
     from retrace.estimates.memory import update_needs
     from retrace.estimates.needs import head_and_load
     from retrace.models.heads import check_length
@@ -134,8 +133,8 @@ def memory(
     optimizer = recipe.optimizer.model_copy(update={"kind": chosen.settings.optimizer or recipe.optimizer.kind})
     device = open_device(0, build(Precision, params, "precision"), lease=False)
     kind, load = head_and_load(recipe, named.config, batch, length, device.bf16, device.attention)
-    config, tune = recipe_config(named.config, recipe), partial(chosen.tune, dropout=getattr(recipe, "dropout", None))
-    needed = update_needs(kind, config, load, optimizer, tune)
+    tune = partial(chosen.tune, dropout=getattr(recipe, "dropout", None))
+    needed = update_needs(kind, named.config, load, optimizer, tune)
     print(f"{named.name}, {head}, {method}: {needed.parameters:,} parameters, {needed.trained:,} trained")
     precision = "bf16" if load.bf16 else "float32"
     print(f"{load.batch} × {load.length} tokens, matrix products in {precision}, {optimizer.kind}, {load}")

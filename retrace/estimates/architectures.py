@@ -6,7 +6,6 @@ architectures and count the body without a head; `ClosedForm.symbols` says what 
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -83,18 +82,6 @@ def described(params: Mapping[str, Any]) -> PreTrainedConfig:
     pad, unknown, begin, end, mask = (tokens.special_tokens.index(token) for token in SPECIAL["bert"])
     vocabulary = Vocabulary(tokens.vocab_size, pad, unknown, begin, end, mask)
     return make_config(build(str, params, "family"), build(ModelSettings, params, "model"), vocabulary)
-
-
-def recipe_config(config: PreTrainedConfig, recipe: object) -> PreTrainedConfig:
-    """The config with which a recipe pretrains; attention within documents needs a mask for each block.
-
-    Any token id will do as the one that begins a document. Settings of fine-tuning change nothing.
-    """
-    if not getattr(recipe, "intra_document_attention", False):
-        return config
-    config = deepcopy(config)
-    config.document_start = 0
-    return config
 
 
 @dataclass(frozen=True)

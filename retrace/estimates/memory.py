@@ -208,6 +208,7 @@ class Load:
     copies: int = 1  # of each example in a forward pass
     question_match: bool = False  # the match embeddings are trained, below the whole body
     sharded: bool = False  # several processes share the weights (FSDP)
+    within_documents: bool = False  # attention stays within documents, which takes a mask for each block
 
     def __str__(self) -> str:
         """Attention, copies of examples, micro-batches and recomputed layers, in words."""
@@ -282,8 +283,9 @@ def _prepared(
     head: Head, config: PreTrainedConfig, load: Load, tune: Callable[[PreTrainedModel, Head], object] | None,
 ) -> PreTrainedModel:  # fmt: skip
     """The model as it is trained, on torch's current default device."""
+    config = deepcopy(config)
+    config.document_start = 0 if load.within_documents else None  # any token does; a checkpoint may name one
     if config.pad_token_id is None:  # as in Llama's published config; a classifier would refuse a batch
-        config = deepcopy(config)
         config.pad_token_id = 0
     model = make_model(head, config, 0, load.attention)
     if tune is not None:

@@ -18,9 +18,9 @@ from retrace.core.errors import InputError
 from retrace.core.files import read_text, size
 from retrace.core.paths import CHECKPOINT, FACTS, PRETRAINED, PROJECT, checkpoint_facts, named_checkpoint
 from retrace.core.settings import Precision, build
-from retrace.estimates.architectures import described, find_model, recipe_config
+from retrace.estimates.architectures import described, find_model
 from retrace.estimates.memory import FLOAT, Load, Needs, update_needs
-from retrace.finetuning.method import Method, read_method
+from retrace.finetuning.method import read_method
 from retrace.finetuning.run import adjusted
 from retrace.finetuning.settings import INPUT_LENGTHS, FineTuneSettings
 from retrace.hub.pins import PinnedFolder, read_initial_checkpoint
@@ -176,7 +176,11 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
             settings = adjusted(settings_of(params, task), method.settings)
             for key in INPUT_LENGTHS:
                 check_length(f"params.yaml: {task}.{key}", getattr(settings, key, None), config)
-            needs = _tuning_needs(settings, method, config, processes, bf16, attention, sharded)
+            batch = math.ceil(settings.batch_size / processes)
+            length = getattr(settings, "train_length", None) or settings.max_length
+            head, load = head_and_load(settings, config, batch, length, bf16, attention, sharded)
+            tune = partial(method.tune, dropout=settings.dropout)
+            needs = update_needs(head, config, load, settings.optimizer, tune)
             for cell in cells:
                 written, keeps_best = _bytes(WEIGHTS / cell.path), settings.checkpoint == "best"
                 yield Planned(cell.title, fetched, needs, written, keeps_best=keeps_best)
@@ -192,18 +196,7 @@ def pretraining_needs(
 ) -> Needs:
     """The needs of pretraining on a device that gets `blocks` blocks a step."""
     head, load = head_and_load(recipe, config, blocks, recipe.block_size, bf16, attention, sharded)
-    return update_needs(head, recipe_config(config, recipe), load, recipe.optimizer)
-
-
-def _tuning_needs(
-    settings: FineTuneSettings, method: Method, config: PreTrainedConfig, processes: int, bf16: bool, attention: str,
-    sharded: bool,
-) -> Needs:  # fmt: skip
-    """What a task takes on each of the processes."""
-    batch = math.ceil(settings.batch_size / processes)
-    length = getattr(settings, "train_length", None) or settings.max_length
-    head, load = head_and_load(settings, config, batch, length, bf16, attention, sharded)
-    return update_needs(head, config, load, settings.optimizer, partial(method.tune, dropout=settings.dropout))
+    return update_needs(head, config, load, recipe.optimizer)
 
 
 def head_and_load(
@@ -219,7 +212,8 @@ def head_and_load(
     if isinstance(recipe, PretrainSettings):
         head = "pairs" if recipe.next_sentence else "language_model"
         scored = masked_of(length, recipe.mask_rate) if objective_of(config) == "masked" else length
-        return head, Load(batch, length, batch * scored, bf16, attention, sharded=sharded)
+        within = recipe.intra_document_attention
+        return head, Load(batch, length, batch * scored, bf16, attention, sharded=sharded, within_documents=within)
     if isinstance(recipe, AnswerSettings):
         head, match = ANSWERING[recipe.answers].head, recipe.question_match
         scored = min(recipe.max_answer_length + END, length) if head == "language_model" else 0

@@ -57,12 +57,14 @@ def test_planned_operations_are_those_of_training(family: str) -> None:
 def test_attention_within_documents_needs_a_mask_for_each_block() -> None:
     config = make_config("llama", MODEL, VOCABULARY)
     recipe = PretrainSettings(epochs=1, batch_size=16, block_size=256, mask_rate=0.3, intra_document_attention=True)
+    plain = recipe.model_copy(update={"intra_document_attention": False})
     without, within = (
-        pretraining_needs(config, each, 16, bf16=False, attention="sdpa").peak
-        for each in (recipe.model_copy(update={"intra_document_attention": False}), recipe)
+        pretraining_needs(config, each, 16, bf16=False, attention="sdpa").peak for each in (plain, recipe)
     )
     assert within > without + 16 * 256 * 256
     assert not hasattr(config, "document_start")
+    config.document_start = 2  # of a checkpoint that was pretrained so
+    assert pretraining_needs(config, plain, 16, bf16=False, attention="sdpa").peak == without
 
 
 def test_memory_grows_with_blocks_moments_and_processes() -> None:
