@@ -17,6 +17,7 @@ from retrace.core.errors import InputError
 from retrace.core.paths import PRETRAINED, questions_path
 from retrace.datasets.examples import read_examples
 from retrace.datasets.squad import read_questions
+from retrace.finetuning.settings import FineTuneSettings
 from retrace.publishing.load import RUN_FIRST
 from retrace.report.names import method_name, title_of
 from retrace.report.page import make_environment, packaged, source_hash
@@ -60,8 +61,7 @@ class Answering:
     title: str
     predictors: Mapping[str, Predictor]
     example: Mapping[str, str]
-    tokens: int  # the most that the models read of a text, or of a passage at a time
-    generates: bool  # whether the answers are generated, from one part of a long passage
+    settings: FineTuneSettings  # `AnswerSettings` for questions
 
 
 class Demo:
@@ -125,9 +125,7 @@ class Demo:
             if predictors:
                 form, example = ("question", _question_example) if task in grid.questions else ("text", _text_example)
                 settings = next(iter(predictors.values())).settings
-                generates = getattr(settings, "answers", "") == "generative"
-                shown = example(grid.data_of(task))
-                found[form].append(Answering(title_of(task), predictors, shown, settings.max_length, generates))
+                found[form].append(Answering(title_of(task), predictors, example(grid.data_of(task)), settings))
         return found
 
     def _task_cards(self, form: str, given: Mapping[str, str]) -> list[tuple[str, list[AnswerCard]]]:
