@@ -55,18 +55,18 @@ def predict(
     note_changes(predictor.cells, params)
     pairs = not asks and read_examples(grid.data_of(task), "dev")[0].pair is not None
     keys = ("passage", "question") if asks else ("text", "pair") if pairs else ("text",)
-    rows = _question_rows(passage, question) or list(_rows(keys, texts))
+    asked = "question" if asks else "text"
+    rows = _question_rows(passage, question) if passage else list(_rows(keys, texts))
     if not rows:
-        raise InputError(f"nothing to predict: expected a {'question' if asks else 'text'}, or lines on standard input")
+        raise InputError(f"nothing to predict: expected a {asked}, or lines on standard input")
     found = predictor.answers(rows)
     if sys.stdout is None or not sys.stdout.isatty():
         is_utf8 = codecs.lookup(getattr(sys.stdout, "encoding", None) or "utf-8").name == "utf-8"
         for row, answer in zip(rows, found, strict=True):
             print(json.dumps(row | answer, ensure_ascii=not is_utf8))
         return
-    inputs = [row[keys[-1] if asks else keys[0]] for row in rows]
-    header = ["question" if asks else "text", *found[0]]
-    print_table(header, [[*map(_shown, (text, *answer.values()))] for text, answer in zip(inputs, found, strict=True)])
+    lines = [[*map(_shown, (row[asked], *answer.values()))] for row, answer in zip(rows, found, strict=True)]
+    print_table((asked, *found[0]), lines)
 
 
 def demo(port: Annotated[int, Port] = 8000) -> None:
@@ -101,11 +101,10 @@ def chosen_cell(grid: Grid, task: str, method: str | None, seed: int | None) -> 
     return cell
 
 
-def _question_rows(passage: Path | None, questions: Sequence[str]) -> list[Row]:
-    """A row for each --question, if there are any."""
-    context = read_text(passage) if passage else ""
-    if passage:
-        _require_texts({"passage": context}, ("passage",), str(passage))
+def _question_rows(passage: Path, questions: Sequence[str]) -> list[Row]:
+    """A row for each --question."""
+    context = read_text(passage)
+    _require_texts({"passage": context}, ("passage",), str(passage))
     rows = [{"passage": context, "question": question} for question in questions]
     for number, row in enumerate(rows, start=1):
         _require_texts(row, ("question",), f"--question {number}")
