@@ -171,14 +171,14 @@ class Head:
     warnings: Mapping[str, Sequence[str]] = field(default_factory=dict)  # title → what it means and where it was seen
 
 
-def figure_text(value: float | None, digits: int = 2) -> str:
+def figure_text(value: float | None, digits: int = 2, large: float = EXACT) -> str:
     """A figure with a fixed number of digits and a true minus sign; a dash for None, NaN and infinity.
 
-    Very large ones are in scientific notation: the perplexity of a model that diverged may have a hundred digits.
+    From `large` on it is in scientific notation: the perplexity of a model that diverged may have a hundred digits.
     """
     if value is None or not math.isfinite(value):
         return NOTHING
-    if abs(value) >= EXACT:
+    if abs(value) >= large:
         return f"{value:.2e}".replace("-", "−")
     return f"{_rounded(value, digits) + 0.0:,.{digits}f}".replace("-", "−")
 

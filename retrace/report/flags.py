@@ -7,7 +7,7 @@ from typing import NamedTuple
 from retrace.core.errors import printable
 from retrace.evaluation.records import DATA, Details
 from retrace.perplexity.measures import LANGUAGE_MODEL, LIKELIHOOD, PerplexityReport
-from retrace.report.blocks import figure_text
+from retrace.report.blocks import EXACT, figure_text
 from retrace.report.names import (
     baseline_name,
     capital,
@@ -93,22 +93,18 @@ class Found(NamedTuple):
         return f"{said}; difference {shown_signed(figure, difference)} (95% interval {ends}) {evidence.note}".strip()
 
 
-def bounded_exp(nats: float) -> tuple[str, float]:
-    """Nothing and e^nats; above MOST_NATS a sign that it is more, and the largest that is printed."""
-    return ">" if nats > MOST_NATS else "", math.exp(min(nats, MOST_NATS))
+def exp_text(nats: float, digits: int, large: float = EXACT) -> str:
+    """e^nats as it is printed; above MOST_NATS a sign that it is more, and the largest that is printed."""
+    return (">" if nats > MOST_NATS else "") + figure_text(math.exp(min(nats, MOST_NATS)), digits, large)
 
 
 def _as_perplexity(shortfall: Shortfall) -> str:
     """The evidence on log likelihoods, whose difference is the logarithm of the ratio of the perplexities."""
 
-    def exp(nats: float, digits: int) -> str:
-        above, found = bounded_exp(nats)
-        return above + (figure_text(found, digits) if found < LARGE else f"{found:.2e}")
-
     def ratio(nats: float) -> str:
-        return exp(nats, digits_beside(1, bounded_exp(nats)[1], 2))
+        return exp_text(nats, digits_beside(1, math.exp(min(nats, MOST_NATS)), 2), LARGE)
 
-    own, other = exp(-shortfall.value, 1), exp(-shortfall.against, 1)
+    own, other = (exp_text(-nats, 1, LARGE) for nats in (shortfall.value, shortfall.against))
     times, low, high = map(ratio, (shortfall.against - shortfall.value, -shortfall.high, -shortfall.low))
     said = f"perplexity per token {own}, a unigram model’s {other}"
     return f"{said}; {times} times as high (95% interval {low} to {high}) {shortfall.note}".strip()

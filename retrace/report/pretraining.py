@@ -11,7 +11,7 @@ from retrace.core.records import RunRecord
 from retrace.perplexity.measures import UNITS, PerplexityFigures, PerplexityReport
 from retrace.report import svg
 from retrace.report.blocks import Fold, Panel, Panels, Section, Table, TableCell, figure_text
-from retrace.report.flags import bounded_exp, flag_lines, perplexity_flags
+from retrace.report.flags import exp_text, flag_lines, perplexity_flags
 from retrace.report.names import KINDS, count_text, shown, with_unit
 from retrace.report.results import Curve, curve_of, thinned
 from retrace.report.svg import Axes
@@ -136,13 +136,11 @@ def _with_interval(figures: PerplexityFigures, unit: str) -> TableCell:
 
 
 def _figure_text(value: float | None, unit: str) -> str:
-    digits = 3 if unit == "bits_per_byte" else 2
-    return figure_text(value, digits) if value is None or value < LARGE else f"{value:.2e}"
+    return figure_text(value, 3 if unit == "bits_per_byte" else 2, LARGE)
 
 
 def _perplexity(loss: float) -> str:
-    above, found = bounded_exp(loss)
-    return above + figure_text(found, 1 if loss < 4 else 0)
+    return exp_text(loss, 1 if loss < 4 else 0)
 
 
 def _tokens(count: float) -> str:
