@@ -103,10 +103,7 @@ def learning(task: TaskResults, key: str, title: str = "Learning curves") -> lis
     def draw(method: str) -> Drawn:
         seeds, mean = curves[method], curve_of(curves[method].mean(axis=1, skipna=False))  # where all seeds have one
         thin = [svg.line(axes, curve_of(seeds[seed]), "thin") for seed in seeds] if len(seeds.columns) > 1 else []
-        tips = svg.tips(axes, [(x, f"epoch {x:g}: {figure_text(y, digits)}") for x, y in mean])
-        dots = [svg.dot(axes, x, y, radius=2.5) for x, y in mean]  # a single epoch has no line
-        drawn = [grid, *levels, *thin, svg.line(axes, mean), *dots, tips]
-        return drawn, f"{figure.name} by epoch, {_figures(mean, digits)}"
+        return _mean_line(axes, [grid, *levels, *thin], mean, figure.name, digits)
 
     def kept(method: str) -> str:
         value = task.details.methods[method].figures.get(key)
@@ -318,12 +315,8 @@ def losses(task: TaskResults) -> list[Panels]:
     axes, grid = epoch_axes(valid, also=[0.0, *(y for curve in train.values() for _, y in curve)])
 
     def draw(method: str) -> Drawn:
-        mean = curve_of(valid[method].mean(axis=1))
-        dots = [svg.dot(axes, x, y, radius=2.5) for x, y in mean]
-        tips = svg.tips(axes, [(x, f"epoch {x:g}: validation {figure_text(y, 3)}") for x, y in mean])
-        thin = svg.line(axes, thinned(train[method], MOST_POINTS), "thin")
-        drawn = [grid, thin, svg.line(axes, mean), *dots, tips]
-        return drawn, f"validation loss by epoch, {_figures(mean, 3)}"
+        mean, thin = curve_of(valid[method].mean(axis=1)), svg.line(axes, thinned(train[method], MOST_POINTS), "thin")
+        return _mean_line(axes, [grid, thin], mean, "validation loss", 3, "validation ")
 
     trained = task.curve_legend["training_loss"].name
     note = (
@@ -350,8 +343,12 @@ def _some(values: Sequence[T], most: int) -> Sequence[T]:
     return values[:: 1 + (len(values) - 1) // most]
 
 
-def _figures(curve: Curve, digits: int) -> str:
-    return ", ".join(figure_text(y, digits) for _, y in curve)
+def _mean_line(axes: Axes, behind: Sequence[Markup], mean: Curve, name: str, digits: int, before: str = "") -> Drawn:
+    """A figure's mean over seeds in front of the rest; the tooltip of an epoch has the words `before` its figure."""
+    texts = [figure_text(y, digits) for _, y in mean]
+    tips = [(x, f"epoch {x:g}: {before}{text}") for (x, _), text in zip(mean, texts, strict=True)]
+    dots = [svg.dot(axes, x, y, radius=2.5) for x, y in mean]  # a single epoch has no line
+    return [*behind, svg.line(axes, mean), *dots, svg.tips(axes, tips)], f"{name} by epoch, {', '.join(texts)}"
 
 
 def _by_epoch(task: TaskResults, method: str, valid: Any) -> Curve:
