@@ -1,7 +1,7 @@
 """The results as the page shows them: shares as percentages, methods from the best to the worst."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -126,8 +126,7 @@ class TaskResults:
         """The headline of a method, of a baseline, or of some examples."""
         value = details.figures[self.headline]
         interval = details.intervals.get(self.headline, {"low": value, "high": value})
-        figures = (value, interval["low"], interval["high"])
-        return self._score(figures, [shown(self.figure, each) for each in figures])
+        return self._score((value, interval["low"], interval["high"]), shown)
 
     def seeds(self, method: str) -> list[float]:
         """The headline of each seed."""
@@ -146,13 +145,12 @@ class TaskResults:
                 sign = 1 if pair.first == first else -1
                 low, high = sorted((sign * pair.low, sign * pair.high))
                 is_tie = pair.verdict in (TIE, MODELS_TIE, DIFFER)
-                figures = (sign * pair.difference, low, high)
-                return self._score(figures, [shown_signed(self.figure, each) for each in figures], is_tie)
+                return self._score((sign * pair.difference, low, high), shown_signed, is_tie)
         return None
 
-    def _score(self, values: tuple[float, float, float], texts: Sequence[str], is_tie: bool = False) -> Score:
-        """A value and the ends of its interval, on the scale on which they are printed, and their texts."""
-        text, low, high = texts
+    def _score(self, values: Sequence[float], as_text: Callable[[Figure, float], str], is_tie: bool = False) -> Score:
+        """A value and the ends of its interval, on the scale on which they are printed, and as they are printed."""
+        text, low, high = (as_text(self.figure, each) for each in values)
         return Score(*(shown_factor(self.figure) * each for each in values), text=text, ends=(low, high), is_tie=is_tie)
 
     def is_tie(self, method: str) -> bool:
