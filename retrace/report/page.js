@@ -125,12 +125,11 @@
   const PAGE = 20;
   let task, list = [], page = 0, order = ui.order.value;  // the order as chosen, which not every task has
 
-  const isRight = (method, example, seed = 0) => method.right[seed][example] === "1";
+  const isRight = (method, example) => method.right[0][example] === "1";
   const sureness = (method, example) => Math.abs(method.sure[example]);
   const methods = () => task.methods.filter(method => !method.baseline);
   const isClasses = () => task.classes.length > 0;
   const passageOf = example => task.passages[task.passage[example]];
-  const hasAnswer = example => task.gold[example].length > 0;
   const answer = (method, example) => {
     if (method.said) return task.classes[method.said[example]];
     const start = method.start[example];
@@ -138,11 +137,11 @@
     return text(passageOf(example).slice(start, start + method.length[example]));
   };
   // Python counts characters, JavaScript 16-bit units: passages with others are cut into characters once.
+  const text = piece => typeof piece === "string" ? piece : piece.join("");
   for (const each of tasks) {
     each.passages = each.passages.map(passage => /[\ud800-\udbff]/.test(passage) ? [...passage] : passage);
-    each.plain = each.passages.map(passage => typeof passage === "string" ? passage : passage.join(""));
+    each.plain = each.passages.map(text);
   }
-  const text = piece => typeof piece === "string" ? piece : piece.join("");
 
   const option = (value, label) => {
     const made = element("option", "", label);
@@ -171,7 +170,7 @@
     const lower = query ? task.plain.map(passage => passage.toLowerCase()) : null;
     const found = example => !query || task.text[example].toLowerCase().includes(query)
       || lower?.[task.passage[example]]?.includes(query);
-    const kind = example => isClasses() ? task.gold[example] : Number(hasAnswer(example));
+    const kind = example => isClasses() ? task.gold[example] : Number(task.gold[example].length > 0);
     const method = methods()[own], hasSureness = method?.sure.some(of => of !== null);
     for (const each of ui.order.options) each.hidden = each.disabled = each.value !== "data" && !hasSureness;
     ui.order.value = hasSureness ? order : "data";
