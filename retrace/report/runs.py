@@ -151,11 +151,8 @@ def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], 
     note = (
         "Seconds by stage; training counts only the updates, summed over seeds. The report’s own time is not included."
     )
-    return Fold(
-        "Time",
-        duration(sum(bars.values())),
-        [Panels("time", "", note, [Panel("", drawn, label, ROW * len(bars))], "rank")],
-    )
+    panels = Panels("time", "", note, [Panel("", drawn, label, ROW * len(bars))], "rank")
+    return Fold("Time", duration(sum(bars.values())), [panels])
 
 
 def origin_fold(origins: Mapping[str, Origin], digests: Mapping[str, str]) -> Fold:
