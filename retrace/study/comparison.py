@@ -289,11 +289,10 @@ def evidence(study: PublishedStudy, reports: Reports) -> list[dict[str, str]]:
     """
     found = []
     for place, doubt in enumerate(study.doubts):
-        texts = {}
+        texts = dict.fromkeys(doubt.figures, "")
         for what, address in doubt.figures.items():
-            shown = _find(address, reports, f"doubts[{place}]: {what}")
-            digits = SCALES[shown.scale].digits if shown else 0
-            texts[what] = NumberFormat(digits).text(shown.value, interval=shown.interval) if shown else ""
+            if shown := _find(address, reports, f"doubts[{place}]: {what}"):
+                texts[what] = NumberFormat(SCALES[shown.scale].digits).text(shown.value, interval=shown.interval)
         found.append(texts)
     return found
 

@@ -249,10 +249,8 @@ def estimates_table(estimates: pd.DataFrame) -> Table:
     columns |= {name: [f"{count:,}" for count in estimates[name]] for name in ("parameters", "trained")}
     for name in ("weights", "gradients", "moments", "activations", "estimate", "saved", "by the formula",
                  "saved by the formula"):  # fmt: skip
-        is_share = name.startswith("saved")
-        values = estimates[name]
-        shown = [figure_text(100 * value, 1) if is_share else figure_text(value / 2**20, 0) for value in values]
-        columns[f"% {name}" if is_share else f"{name}, MiB"] = shown
+        heading, times, digits = (f"% {name}", 100, 1) if name.startswith("saved") else (f"{name}, MiB", 2**-20, 0)
+        columns[heading] = [figure_text(times * value, digits) for value in estimates[name]]
     return Table.of(columns, "Memory of tuning")
 
 
