@@ -198,12 +198,9 @@ def intervals(seeds: Sequence[Scored]) -> dict[str, Interval]:
     """
     found = {}
     for name in seeds[0].drawn:
-        of_examples = _over_examples(name, seeds)
-        if len(seeds) == 1:
-            found[name] = of_examples
-        else:
-            ends = seeds[0].ends.get(name, ANYWHERE)
-            both = with_seeds(of_examples, [seed.figures[name] for seed in seeds], ends)
+        found[name] = of_examples = _over_examples(name, seeds)
+        if len(seeds) > 1:
+            both = with_seeds(of_examples, [seed.figures[name] for seed in seeds], seeds[0].ends.get(name, ANYWHERE))
             found[name] = both | {f"{end}_examples": at for end, at in of_examples.items()}
     return found
 
