@@ -71,13 +71,12 @@ class SubwordTokenizer(BaseTokenizer):
     def pair_format(self) -> PairFormat:
         """The tokenizer's own format for a pair of texts."""
         encoding = self.encode("a", "a")
-        owners = encoding.sequence_ids  # which of the two texts each token belongs to
+        ids, owners = encoding.ids, encoding.sequence_ids  # which of the two texts each token belongs to, if any
         first, second = owners.index(0), owners.index(1)
-        added = [(place, number) for place, number in enumerate(encoding.ids) if owners[place] is None]
         return PairFormat(
-            before=tuple(number for place, number in added if place < first),
-            between=tuple(number for place, number in added if first < place < second),
-            after=tuple(number for place, number in added if place > second),
+            before=tuple(ids[:first]),
+            between=tuple(ids[first + owners.count(0) : second]),
+            after=tuple(ids[second + owners.count(1) :]),
         )
 
     def encode_documents(self, texts: Sequence[str]) -> list[list[int]]:
