@@ -91,11 +91,9 @@ def sample_passages(
 
 def _cut(paragraph: str, tokenizer: SubwordTokenizer, length: int) -> Passage:
     words = paragraph.split()
-    (ids,) = tokenizer.encode_documents([" ".join(words)])
-    while len(ids) > length and len(words) > 1:
+    while len(ids := tokenizer.encode_documents([" ".join(words)])[0]) > length and len(words) > 1:
         # Tokens per word vary little, so this is close, and one or two rounds are enough.
         words = words[: max(1, min(len(words) - 1, len(words) * length // len(ids)))]
-        (ids,) = tokenizer.encode_documents([" ".join(words)])
     if len(ids) > length:
         return _cut_word(words[0], tokenizer, length)
     text = tokenizer.known(" ".join(words))
