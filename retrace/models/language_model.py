@@ -111,10 +111,10 @@ class LanguageModel(nn.Module):
         base = cast(nn.Module, self.body.base_model)
         return base(input_ids=ids, attention_mask=mask, **options).last_hidden_state  # (B, T, C)
 
-    def save_pretrained(self, folder: Path, state_dict: Mapping[str, Tensor] | None = None) -> None:
-        """Write the weights, or those of a `state_dict`, in transformers' format."""
-        weights = self.state_dict() if state_dict is None else state_dict
-        self.body.save_pretrained(folder, state_dict={name.removeprefix("body."): weights[name] for name in weights})
+    def save_pretrained(self, folder: Path, state_dict: Mapping[str, Tensor]) -> None:
+        """Write these weights in transformers' format."""
+        body = {name.removeprefix("body."): weight for name, weight in state_dict.items()}
+        self.body.save_pretrained(folder, state_dict=body)
 
 
 class PairModel(LanguageModel):

@@ -105,14 +105,13 @@ class SpanModel(nn.Module):
         output = self.body(**given)
         return torch.stack([output.start_logits, output.end_logits], dim=-1)
 
-    def save_pretrained(self, folder: Path, state_dict: Mapping[str, Tensor] | None = None) -> None:
-        """Write the body in transformers' format and the match embedding beside it, or those in `state_dict`."""
-        weights = self.state_dict() if state_dict is None else state_dict
-        body = {name.removeprefix("body."): weights[name] for name in weights if name.startswith("body.")}
+    def save_pretrained(self, folder: Path, state_dict: Mapping[str, Tensor]) -> None:
+        """Write these weights: the body in transformers' format, and the match embedding beside it."""
+        body = {name.removeprefix("body."): state_dict[name] for name in state_dict if name.startswith("body.")}
         # By default transformers would write the names that the pretrained weights had.
         self.body.save_pretrained(folder, state_dict=body, save_original_format=False)
         if self.match is not None:
-            save_file({"weight": weights["match.weight"].cpu().contiguous()}, folder / FILE)
+            save_file({"weight": state_dict["match.weight"].cpu().contiguous()}, folder / FILE)
 
     def load_match(self, folder: Path) -> None:
         """Load the match embedding that `save_pretrained` wrote."""

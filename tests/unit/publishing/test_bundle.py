@@ -54,7 +54,7 @@ def _tuned(folder: Path, tuning: Tuning, pretrained: Path) -> tuple[nn.Module, P
     if has_frozen(model):
         save_trained(gather_weights(model, only_trained=True), folder)
     else:
-        model.save_pretrained(folder)
+        model.save_pretrained(folder, state_dict=model.state_dict())
     copy_tokenizer(pretrained, folder)
     return (model if tuning.question_match or tuning.head == "classifier" else body), folder
 

@@ -303,6 +303,6 @@ def test_transformers_alone_loads_what_is_saved(family: str, tmp_path: Path) -> 
     """Llama's class for spans names the body differently: saved under other names, it would not be found."""
     make_model("language_model", tiny_config(family, TOKENIZER), 0, "eager").save_pretrained(tmp_path)
     reader = SpanModel(read_model("spans", tmp_path, 0, "eager"))
-    reader.save_pretrained(tmp_path)
+    reader.save_pretrained(tmp_path, reader.state_dict())
     loaded = AutoModelForQuestionAnswering.from_pretrained(tmp_path).state_dict()
     assert all(torch.equal(loaded[name], weight) for name, weight in reader.body.state_dict().items())

@@ -212,7 +212,7 @@ def test_sampling_settings_of_the_checkpoint_are_ignored(tmp_path: Path) -> None
     greedy = _write(writer, *PROMPTS)
     writer.body.generation_config.update(do_sample=True, temperature=9.0, top_p=0.9)
     writer.body.generation_config.update(repetition_penalty=50.0, no_repeat_ngram_size=1, min_length=6)
-    writer.save_pretrained(tmp_path)
+    writer.save_pretrained(tmp_path, writer.state_dict())
     again = Generator(read_model("language_model", tmp_path, 0, "eager")).eval()
     assert cast(Any, again.body).generation_config.temperature == 9.0
     assert torch.equal(_write(again, *PROMPTS), greedy)
