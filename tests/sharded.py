@@ -38,7 +38,7 @@ def run(case: str, device: Device) -> dict[str, Any]:
 
     def after_epoch(epoch: Epoch, meter: Meter) -> list[float]:
         answers = model.of_tokens if kind == "pairs" else model
-        found = [epoch.loss or 0.0, mean_loss(answers, masked_batches(STREAM, 32, 0.15, VOCABULARY, 7), device)[0]]
+        found = [epoch.loss or 0.0, mean_loss(answers, masked_batches(STREAM, 32, 0.15, VOCABULARY, 7), device)]
         if kind == "pairs":
             return [*found, relation_accuracy(model, objective.batches(0), device)]
         return [*found, pseudo_losses(model, PASSAGES, VOCABULARY, device)[0].mean]

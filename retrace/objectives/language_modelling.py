@@ -153,8 +153,8 @@ def token_loss(model: ForwardPass, part: Inputs) -> Tensor:
 
 
 @torch.no_grad()
-def mean_loss(model: ForwardPass, batches: Iterable[LabelledBatch], device: Device) -> tuple[float, int]:
-    """The mean loss per target in nats, and the number of targets; processes share the batches.
+def mean_loss(model: ForwardPass, batches: Iterable[LabelledBatch], device: Device) -> float:
+    """The mean loss per target in nats; processes share the batches.
 
     Raises InputError if there are no targets, because the vocabulary has none of the text's words.
     """
@@ -167,7 +167,7 @@ def mean_loss(model: ForwardPass, batches: Iterable[LabelledBatch], device: Devi
     summed, labels = device.all_reduce_sum([total.item(), seen])
     if not labels:
         raise InputError("the validation text has no token to predict: the vocabulary has none of its words")
-    return summed / labels, int(labels)
+    return summed / labels
 
 
 def next_tokens(blocks: Tensor, vocabulary: Vocabulary) -> LabelledBatch:

@@ -69,7 +69,7 @@ def validation(
             batches = sliding_batches(stream, recipe.block_size, recipe.block_size, vocabulary)
         else:
             batches = masked_batches(stream, recipe.block_size, EVALUATION_RATE, vocabulary)
-        loss, _ = mean_loss(language_model, batches, device)
+        loss = mean_loss(language_model, batches, device)
         if not math.isfinite(loss):
             said = f"the validation loss is {loss} after epoch {epoch.number}"
             raise DivergedError(f"pretrain: {said}; a lower lr than {params.lr:g} may help")
