@@ -41,7 +41,6 @@ Count = Annotated[int, Field(gt=0)]
 Size = Annotated[int, Field(ge=1, le=2**24)]  # of a side of a matrix: torch counts a matrix's bytes in 63 bits
 Positive = Annotated[float, Field(gt=0)]
 Dropout = Annotated[float, Field(ge=0, lt=1)]
-Split = Annotated[float, Field(gt=0, lt=1)]
 Resamples = Annotated[int, Field(ge=100)]
 Precision = Literal["auto", "fp32", "bf16"]  # auto: bf16 where the hardware is fast at it
 DataSource = Literal["sample", "files", "hub"]

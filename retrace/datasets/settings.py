@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
 from retrace.core.paths import ON_TEST
-from retrace.core.settings import DATA_PARAMS, DataSource, Params, Section, Split, require
+from retrace.core.settings import DATA_PARAMS, DataSource, Params, Section, require
 
 # What is held out for validation: whole texts, with the texts inside them and all questions on them; or single rows.
 SplitBy = Literal["text", "row"]
@@ -30,8 +30,8 @@ class SplitSettings(Section):
     test: str | None = Field(
         default=None, description="a labelled test split, scored once and never used to choose the epoch"
     )
-    split: Split | None = Field(
-        default=None, description="in place of dev: train on this share of train and validate on the rest"
+    split: float | None = Field(
+        default=None, gt=0, lt=1, description="in place of dev: train on this share of train and validate on the rest"
     )
     split_seed: int = Field(default=1, description="seed of the split")
     split_by: SplitBy = Field(
