@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from retrace.cli.dvc_files import LOCK, lock_fault, mend_cache
-from retrace.core.errors import InputError
+from retrace.core.errors import InputError, printable
 from retrace.core.files import read_text
 from retrace.core.paths import PROJECT, require_checkout
 from retrace.core.settings import (
@@ -71,7 +71,7 @@ def check(
     require_checkout(PARAMS, DATA_PARAMS)
     if fault := lock_fault():
         LOCK.unlink()
-        print(f"{fault}; it was removed")
+        print(printable(f"{fault}; it was removed"))
     if cache:
         mend_cache()
     check_project()

@@ -83,7 +83,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="print json")] =
         for finding in findings:
             print(printable(f"{'wrong' if finding.fix else 'ok':5}  {finding.check}: {finding.found}"))
             if finding.fix:
-                print(f"       fix: {finding.fix}")
+                print(printable(f"       fix: {finding.fix}"))
     sys.exit(1 if wrong else 0)
 
 

@@ -48,13 +48,14 @@ def parameters(
     """Print every parameter of a model, and the total next to the count by the architecture's formula.
 
     MODEL is an architecture (bert-base, or another of retrace/estimates/architectures.json), a folder with config.json,
-    or, by default, the model of params.yaml. Without --head, the model is the pretrained body: BERT's with its
-    pooler, RoBERTa's without one.
+    or, by default, the model of params.yaml that the method starts from. Without --head, the model is the pretrained
+    body: BERT's with its pooler, RoBERTa's without one.
     """
     from retrace.estimates.architectures import HEADS, closed_form, count_parameters, rows
 
     params = read_params()
-    named, chosen = _named(model, params), _method(method, params, head)
+    chosen = _method(method, params, head)
+    named = _named(model, params, chosen.settings.checkpoint)
     _, counts = count_parameters(HEADS.get(head or ""), named.config, chosen.tune)
     published = named.published if head is None and method == "full" else ()  # these are counts of the pretrained body
     table = [(name, f"{size:,}", f"{trained:,}") for name, size, trained in rows(counts, by)]
@@ -63,18 +64,21 @@ def parameters(
     print_table((), _totals(counts, closed_form(named.config, counts), published))
 
 
-def _named(model: str | None, params: Mapping[str, Any]) -> "NamedModel":
-    """The model of that name; for None, the one that params.yaml describes."""
+def _named(model: str | None, params: Mapping[str, Any], checkpoint: str | None = None) -> "NamedModel":
+    """The model of that name; for None, the `checkpoint` of that name, or the model that params.yaml describes."""
     from retrace.estimates.architectures import NamedModel, find_model
     from retrace.estimates.needs import base_of
 
     if model is not None:
         return find_model(model)
-    config, _ = base_of(params)
+    config, _ = base_of(params, checkpoint)
     if config is None:
-        unknown = "its sizes are not known before it is fetched; run dvc repro data/dvc.yaml:model"
-        raise InputError(f"params.yaml: model.checkpoint: {unknown}")
-    return NamedModel("params.yaml", config)
+        key, stage = "params.yaml: model.checkpoint", "model"
+        if checkpoint is not None:
+            key, stage = f"data/params.yaml: checkpoints.{checkpoint}", f"checkpoints@{checkpoint}"
+        unknown = f"its sizes are not known before it is fetched; run dvc repro data/dvc.yaml:{stage}"
+        raise InputError(f"{key}: {unknown}")
+    return NamedModel(checkpoint or "params.yaml", config)
 
 
 def _method(method: str, params: Mapping[str, Any], head: str | None) -> "Method":
@@ -123,9 +127,9 @@ def memory(
     from retrace.models.heads import check_length
 
     params = read_params()
-    named = _named(model, params)
-    check_length("--length", length, named.config)
     chosen = _method(method, params, head)
+    named = _named(model, params, chosen.settings.checkpoint)
+    check_length("--length", length, named.config)
     section, settings = SECTIONS[head]
     recipe = build(settings, params, section)
     if isinstance(recipe, AnswerSettings) and recipe.answers == "generative":

@@ -102,7 +102,7 @@ def _names(stages: Iterable[Any]) -> list[str]:
 
 
 def out_of_date(cells: Sequence[str]) -> list[str]:
-    """Those cells that `dvc repro` would run; raises InputError if another one is running one of them."""
+    """Those cells that `dvc repro` would run; raises InputError if another one runs any of them."""
     try:
         with Repo(_wait_for_lock=True) as repo:
             changed = repo.status(targets=list(cells)) if cells else {}

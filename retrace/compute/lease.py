@@ -98,7 +98,7 @@ def _take_first(uuids: Sequence[str], processes: int = 1) -> int:
             raise InputError(f"{processes} processes share {uuids[0]}; expected at most one process for each GPU")
         if busy and not said:
             which = "a GPU" if len(uuids) > 1 else uuids[0]
-            print(f"waiting for {which}; in use by processes {', '.join(map(str, busy))}", file=sys.stderr, flush=True)
+            print(f"waiting for {which}; in use by PID {', '.join(map(str, busy))}", file=sys.stderr, flush=True)
             said = True
         time.sleep(PAUSE)
 

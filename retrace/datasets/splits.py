@@ -175,12 +175,12 @@ def held_out_split(
     """
     size = round(share * len(items))
     if not 0 < size < len(items):
-        raise InputError(f"{name}: {len(items)} rows are too few for a split at {share}")
+        raise InputError(f"{name}: too few rows for a split at {share}: {len(items)}")
     generator = random.Random(seed)
     chosen = set(generator.sample(range(len(items)), size)) if groups is None else _chosen(groups, size, generator)
     if not 0 < len(chosen) < len(items):
         raise InputError(
-            f"{name}: {len(items)} rows are too few texts for a split at {share}; split_by: row divides texts"
+            f"{name}: too few texts for a split at {share}: {len(items)} rows; split_by: row divides texts"
         )
     return (
         [item for number, item in enumerate(items) if number in chosen],

@@ -53,7 +53,7 @@ def read_table(path: Path, delimiter: Literal["\t", ","] = "\t") -> Iterator[tup
                     raise InputError(f"{where}: the header has the column {twice!r} twice")
             elif cells:
                 if len(cells) != len(header):
-                    raise InputError(f"{where}: {len(cells)} columns where the header has {len(header)}")
+                    raise InputError(f"{where}: columns: {len(cells)}; expected {len(header)}, as in the header")
                 yield where, dict(zip(header, cells, strict=True))
             where = f"{path}:{reader.line_num + 1}"  # where the next row starts, as quoted cells may span several lines
     except csv.Error as error:

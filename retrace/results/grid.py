@@ -14,7 +14,7 @@ from retrace.core.settings import Section, Seed, build, require, require_each_on
 SQUAD = "squad"
 Kind = Literal["classification", "question_answering"]  # of a task
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")  # of a method; it names folders, keys and DVC's stages too
-TAKEN = ("baselines", "data", "flags", "intervals", "mean", "methods", "std")  # keys beside methods in files
+TAKEN = ("baselines", "data", "flags", "intervals", "mean", "methods", "std", "tie")  # other keys, and a verdict
 Names = tuple[str, ...]
 WEIGHTS, PREDICTIONS, RUNS = (Path(p) for p in ("models", "predictions", "reports/runs"))
 

@@ -39,11 +39,7 @@ class Generator(LanguageModel):
 
         Returns (B, 2 + most), float: the log-probability of the tokens up to and including the end, that of the end as
         the first token, and the ids; all ids after the first end are ends.
-
-        Raises InputError for sharded weights, as every process would have to generate the same number of tokens.
         """
-        if isinstance(self, FSDPModule):
-            raise InputError("params.yaml: answers: generative is not allowed with sharded weights (FSDP)")
         how = GenerationConfig(
             max_new_tokens=most, do_sample=False, num_beams=1, eos_token_id=end, pad_token_id=end,
             return_dict_in_generate=True, output_logits=True,
@@ -149,7 +145,8 @@ class GenerativeTask(QuestionAnswering):
         """The log-probability of the gold answer, (B, 1).
 
         With a prompt, (B, 3 + max_answer): also those of the generated answer and of no answer, and the ids of the
-        generated answer, padded with ends.
+        generated answer, padded with ends. With sharded weights, which raises InputError, every process would have to
+        generate the same number of tokens.
         """
         labels, at = batch["labels"], batch["at"]
         logits = model(batch["ids"], at).float()  # (N, V), N labels
@@ -157,6 +154,8 @@ class GenerativeTask(QuestionAnswering):
         right = torch.zeros(labels.numel(), device=at.device).scatter(0, at, found).view_as(labels).sum(1, keepdim=True)
         if "prompt" not in batch:
             return right
+        if isinstance(model, FSDPModule):
+            raise InputError(f"params.yaml: {self.name}.answers: generative is not allowed with sharded weights (FSDP)")
         most = self._settings.max_answer_length
         own = cast(Generator, model).generate(batch["prompt"], batch["mask"], most, self._vocabulary.end)
         return torch.cat([right, own], dim=1)

@@ -164,6 +164,11 @@ def test_what_killed_runs_and_other_settings_left(checkout: Project, path: str, 
     assert (checkout.folder / "models/sst2/full/1/model.safetensors").exists()
 
 
+def test_a_folders_name_does_not_act_on_the_terminal(checkout: Project) -> None:
+    write_text(checkout.folder / "models/\x1b[8m/full/1/x", "x")
+    assert "\x1b" not in retrace("doctor").out
+
+
 def test_settings_that_are_not_there_are_wrong(checkout: Project) -> None:
     (checkout.folder / "params.yaml").unlink()
     said = "params.yaml: no such file or folder; run it in the folder of a checkout"

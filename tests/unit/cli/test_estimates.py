@@ -108,6 +108,18 @@ def test_memory_is_estimated_with_the_optimizer_of_the_method(here: Path) -> Non
     assert re.search(r"^4 × 32 tokens.*adamw, lean attention$", shown, re.MULTILINE)
 
 
+def test_the_model_of_a_method_is_the_checkpoint_that_it_starts_from(here: Path) -> None:
+    project = copy_settings(here)
+    pin = "google-bert/bert-base-uncased@" + "1" * 40
+    project.set_all({"checkpoints": {"own": {"family": "bert", "checkpoint": pin}}, "methods.full.checkpoint": "own"})
+    assert _totals(retrace("parameters", "--method", "full"))["Total"] == "109,482,240"
+    assert retrace("memory", "--batch", "1", "--length", "8").out.startswith("own, classification, full: 109,483,778 ")
+    assert _totals(retrace("parameters", "--method", "scratch"))["Total"] != "109,482,240"
+    project.set("checkpoints.own.checkpoint", "org/unknown@" + "1" * 40)
+    said = "its sizes are not known before it is fetched; run dvc repro data/dvc.yaml:checkpoints@own"
+    assert refused("parameters") == f"error: data/params.yaml: checkpoints.own: {said}\n"
+
+
 def test_memory_says_that_rdrop_reads_each_example_twice(here: Path) -> None:
     copy_settings(here).set_all({"sst2.dropout": 0.1, "sst2.rdrop": 1.0})
     shown = retrace("memory", "--batch", "4", "--length", "32").out

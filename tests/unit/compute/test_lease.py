@@ -67,7 +67,7 @@ def test_each_process_leases_its_own_gpu_and_one_too_many_waits(tmp_path: Path) 
     assert [path.stat().st_mode & 0o1777 for path in (leases, *leases.iterdir())] == [0o1777, 0o666, 0o666]
     third = _start(gpus)
     taken_by = ", ".join(map(str, sorted((first.pid, second.pid))))
-    assert _line(third.stderr) == f"waiting for a GPU; in use by processes {taken_by}"
+    assert _line(third.stderr) == f"waiting for a GPU; in use by PID {taken_by}"
     elsewhere = pretend_gpus(tmp_path / "one", 1)
     alone = _start(elsewhere)
     assert _line(alone.stdout) == "- GPU-0"

@@ -66,7 +66,7 @@ def test_short_texts_alone_are_no_training_data() -> None:
     texts += [words_of("great one")] * 6  # in all of them
     groups = groups_of(texts)
     assert groups[4:] == [LOOSE] * 6
-    with pytest.raises(InputError, match=r"are too few texts for a split at 0\.5; split_by: row"):
+    with pytest.raises(InputError, match=r"too few texts for a split at 0\.5: 10 rows; split_by: row"):
         held_out_split(texts, 0.5, 1, "t", groups)
 
 
@@ -140,7 +140,7 @@ def test_a_text_too_large_to_be_held_out_is_trained_on() -> None:
         train, dev = held_out_split(range(100), 0.8, seed, "f", groups)
         assert (len(train), len(dev)) == (80, 20)
         assert set(range(60)) <= set(train)
-    with pytest.raises(InputError, match=r"f: 10 rows are too few texts for a split at 0\.8; split_by: row divides"):
+    with pytest.raises(InputError, match=r"f: too few texts for a split at 0\.8: 10 rows; split_by: row divides"):
         held_out_split(range(10), 0.8, 1, "f", [0] * 10)
 
 

@@ -214,7 +214,7 @@ def test_what_to_fetch_and_where_to_put_it_is_said(tmp_path: Path) -> None:
         ("xyz", {"dev": "dev.jsonl"}, "dev.jsonl:2: label 'new' is not allowed; expected one of x, y, z"),
         ("xyz", {"drop": ("w",)}, "data/params.yaml: classification.own.drop: no row has the label 'w'"),
         ("xyz", {"drop": ("x", "y", "z")}, "f.jsonl: it contains no example"),
-        ("xyz", {"dev": None, "split": 0.9}, "f.jsonl: 3 rows are too few for a split at 0.9"),
+        ("xyz", {"dev": None, "split": 0.9}, "f.jsonl: too few rows for a split at 0.9: 3"),
         ((1.0, 0.0), {"classes": ("1.0", "0.0")}, "f.jsonl:1: label '1' is not allowed; expected one of 1.0, 0.0"),
         ((-1, 1), {"classes": ("no", "yes")}, "f.jsonl:1: label '-1' is not allowed; expected one of no, yes"),
         ("1234", {"classes": tuple("abcde")}, "data/params.yaml: classification.own.classes: labels from 1 to 4 do not "
@@ -268,7 +268,7 @@ def test_names_that_a_task_may_not_have(name: str) -> None:
 def test_a_split_keeps_every_item_once_and_in_order(size: int, share: float, seed: int) -> None:
     count = round(share * size)
     if count in (0, size):
-        with pytest.raises(InputError, match="too few for a split"):
+        with pytest.raises(InputError, match="too few rows for a split"):
             held_out_split(range(size), share, seed, "f")
         return
     kept, held = held_out_split(range(size), share, seed, "f")

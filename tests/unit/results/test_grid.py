@@ -31,7 +31,9 @@ def test_what_is_listed_wrongly_is_named() -> None:
             _grid(**listed)
 
 
-@pytest.mark.parametrize("name", ["full, tuned", 'a"b', "a/b", ".a", "-a", "a.b", "", "mean", "flags", "methods"])
+@pytest.mark.parametrize(
+    "name", ["full, tuned", 'a"b', "a/b", ".a", "-a", "a.b", "", "mean", "flags", "methods", "tie"]
+)
 @pytest.mark.parametrize("field", ["methods", "squad_methods"])
 def test_a_method_is_called_what_a_folder_and_a_column_can_hold(field: str, name: str) -> None:
     with pytest.raises(InputError, match=rf"^params.yaml: finetune.{field}: .* is not allowed; expected letters"):
