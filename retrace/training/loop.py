@@ -234,7 +234,7 @@ class Training(Generic[Batch, Part]):
             share = following
 
     def _update(self, share: BatchShare[Part]) -> Tensor:
-        """Make one update, or none if loss or gradient is not finite.
+        """Make one update.
 
         Returns a tensor on the device, over all processes: the loss summed over the targets, nats; above 0 if a
         checkpoint is due; above 0 if a process was asked to stop; the norm of the gradient before clipping.
@@ -245,16 +245,13 @@ class Training(Generic[Batch, Part]):
         own = run.device.send(torch.tensor([is_due, self._asked_to_stop], dtype=torch.float64))
         norm = full_tensor(nn.utils.clip_grad_norm_(run.model.parameters(), run.optimizer.max_grad_norm))
         figures = torch.cat([run.device.all_reduce(torch.cat([loss[None], own])), norm.double()[None]])
-        skips = (~figures.isfinite().all()).float()
         for optimizer in self.optimizers:
-            # torch's fused optimizers and Muon read it on the device: 1 skips the update.
-            setattr(optimizer, "found_inf", skips)  # noqa: B010 - not declared by Optimizer
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         return figures
 
     def _require_finite(self, loss: float, norm: float) -> None:
-        """Raise DivergedError after an update that was skipped because it would have ruined the weights."""
+        """Raise DivergedError after an update that ruined the weights, before they are saved in a checkpoint."""
         for name, value in (("loss", loss), ("gradient norm", norm)):
             if not math.isfinite(value):
                 self._diverged(f"the {name} is {value}", self.at.step)

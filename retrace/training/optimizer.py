@@ -65,24 +65,20 @@ class Muon(Optimizer):
     ) -> None:
         super().__init__(matrices, {"lr": lr, "weight_decay": weight_decay})
         self._precision, self._steps = precision, steps
-        # 1 if the next step must not change any weight, as with torch's fused optimizers.
-        self.found_inf = torch.zeros((), device=self.param_groups[0]["params"][0].device)
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - takes none
         """Make one update; tall matrices' updates are scaled by the root of height over width."""
-        skips = self.found_inf > 0
         for group in self.param_groups:
             weights = [weight for weight in group["params"] if weight.grad is not None]
-            updates = self._updates(weights, skips)
+            updates = self._updates(weights)
             rates = [-group["lr"] * math.sqrt(max(1, weight.shape[0] / weight.shape[1])) for weight in weights]
             LISTS._foreach_mul_(updates, rates)
-            kept = 1 - group["lr"] * group["weight_decay"] * (~skips).double()
-            LISTS._foreach_mul_(weights, kept.float())  # of the weights' type, else a GPU multiplies them one by one
+            LISTS._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
             LISTS._foreach_add_(weights, updates)
 
-    def _updates(self, weights: list[nn.Parameter], skips: Tensor) -> list[Tensor]:
-        """The orthogonalized gradients with Nesterov momentum, in float32; zeros if the step `skips`."""
+    def _updates(self, weights: list[nn.Parameter]) -> list[Tensor]:
+        """The orthogonalized gradients with Nesterov momentum, in float32."""
         for weight in weights:
             if not self.state[weight]:
                 self.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
@@ -95,7 +91,7 @@ class Muon(Optimizer):
             # Sharded matrices are gathered only for their own orthogonalization.
             whole = [full_tensor(updates[number]) for number in numbers]
             wide = [matrix.mT if number in tall else matrix for number, matrix in zip(numbers, whole, strict=True)]
-            found = self._shared_out(wide).float().masked_fill_(skips, 0.0)
+            found = self._shared_out(wide).float()
             # In the strides of the weights, as a GPU would otherwise add them one by one.
             turned = found.mT.contiguous() if tall else found
             for place, number in enumerate(numbers):

