@@ -191,7 +191,7 @@ def summary_sections(
     if not tasks:
         return []
     seeds = most_seeds(tasks)
-    dots = f"Dot: mean of {seeds} seeds, ticks below it: each seed" if seeds > 1 else "Dot: one seed"
+    dots = f"Dot: mean of {seeds} seeds, ticks below it: each seed" if seeds > 1 else "Dot: the score"
     grey = " Grey: baselines, which need no language model." if any(task.baselines for task in tasks) else ""
     note = f"{dots}; bar: {reading(tasks)}{grey}"
     ranks = Panels("summary", "", note, [ranked(task) for task in tasks], "rank")
