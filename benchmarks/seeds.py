@@ -76,12 +76,9 @@ def run(prepared: Project, precision: str, processes: int, seed: int) -> list[di
 
 def processor() -> str:
     """The newest matrix instructions in use, which determine how bf16 is rounded."""
-    instructions = {
-        "AMX": torch.cpu._is_amx_tile_supported,
-        "AVX-512 bf16": torch.cpu._is_avx512_bf16_supported,
-        "AVX-512": torch.cpu._is_avx512_supported,
-    }
-    newest = next((name for name, supported in instructions.items() if supported()), "AVX2")
+    known = {"amx_tile": "AMX", "avx512_bf16": "AVX-512 bf16", "avx512_f": "AVX-512"}
+    supported = torch.cpu.get_capabilities()
+    newest = next((name for flag, name in known.items() if supported.get(flag)), "AVX2")
     return os.environ.get("ONEDNN_MAX_CPU_ISA", newest)
 
 

@@ -257,7 +257,7 @@ def uses_bf16(precision: Precision, device: torch.device) -> bool:
         return precision == "bf16"
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+    return any(map(torch.cpu.get_capabilities().get, ("avx512_bf16", "amx_tile")))
 
 
 @contextmanager

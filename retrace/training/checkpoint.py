@@ -291,7 +291,7 @@ def _hardware(device: Device) -> str:
     passes = f"{device.micro_batch} examples a pass" if device.micro_batch else ""
     compiler = f"compiled by {device.compiler}" if device.compiler else ""
     precision = "bf16" if device.bf16 else "fp32"
-    if device.bf16 and device.torch_device.type == "cpu" and torch.cpu._is_amx_tile_supported():
+    if device.bf16 and device.torch_device.type == "cpu" and torch.cpu.get_capabilities().get("amx_tile"):
         precision += " with AMX"  # which sums in another order than AVX-512
     limits = [f"{name}={os.environ[name]}" for name in LIMITS if threads and os.environ.get(name)]
     versions = [f"torch {torch.__version__}", f"transformers {installed('transformers')}"]

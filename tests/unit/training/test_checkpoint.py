@@ -197,7 +197,7 @@ def test_a_processor_with_amx_is_other_hardware_in_bf16(monkeypatch, precision: 
     """As in a cluster of both kinds; float32 has the same instructions on both."""
     folders = set()
     for has_amx in (True, False):
-        monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda has_amx=has_amx: has_amx)
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda has_amx=has_amx: {"amx_tile": has_amx})
         checkpointer = Checkpointer("test", "", open_device(0, precision))
         folders.add(checkpointer._folder)
         checkpointer.close()
