@@ -123,7 +123,7 @@ def _features(
 
     rows, _ = outputs(task, examples, batch_size, device, compute)
     hook.remove()
-    return torch.from_numpy(np.concatenate([np.atleast_2d(row) for row in rows]))
+    return torch.from_numpy(np.vstack(rows))
 
 
 def _numbered(task: Task[Example], parts: Parts[Example]) -> Parts[Example]:
