@@ -242,8 +242,7 @@ def read_curve(name: str) -> pd.DataFrame:
 
 def curve_of(values: Any) -> Curve:
     """The known values of a pandas series, each after its index."""
-    known = values.dropna()
-    return list(zip(known.index, known, strict=True))
+    return list(values.dropna().items())
 
 
 def thinned(curve: Curve, most: int) -> Curve:
