@@ -265,7 +265,7 @@ def update_needs(
     sizes = [_size(layer) for layer in layers]
     return Needs(
         parameters=_size(model),
-        trained=sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
+        trained=model.num_parameters(only_trainable=True),
         weights=sum(weight.nbytes for weight in model.parameters()),
         flops=operations.total / (passes * load.part.batch * load.length),
         moments=live.now - held,

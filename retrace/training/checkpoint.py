@@ -119,7 +119,7 @@ class Checkpointer:
         """
         trained = copies = 0
         for group in (group for optimizer in optimizers for group in optimizer.param_groups):
-            weights = sum(weight.numel() * weight.element_size() for weight in group["params"])
+            weights = sum(weight.nbytes for weight in group["params"])
             trained += weights
             copies += weights * (2 + (2 if "betas" in group else 1))  # current and kept weights, moments
         free = shutil.disk_usage(".").free
