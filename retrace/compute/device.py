@@ -23,7 +23,6 @@ from accelerate import Accelerator
 from accelerate.utils import parse_flag_from_env, set_seed
 from torch import Tensor
 from torch.distributed.constants import default_pg_timeout
-from torch.distributed.distributed_c10d import _set_pg_timeout
 
 from retrace.compute.lease import lease_gpus
 from retrace.compute.tensors import seeded
@@ -141,13 +140,14 @@ class Device:
         it too, and GPUs have NCCL's ten minutes, as both may start slowly.
         """
         is_short = self.processes > 1 and self.torch_device.type == "cpu" and not self.compiler
-        if is_short:
-            _set_pg_timeout(TIMEOUT)
+        group = torch.distributed.group.WORLD if is_short else None
+        if group is not None:
+            group.set_timeout(TIMEOUT)
         try:
             yield
         finally:
-            if is_short:
-                _set_pg_timeout(default_pg_timeout)
+            if group is not None:
+                group.set_timeout(default_pg_timeout)
 
     def seed_dropout(self) -> None:
         """Give each process its own dropout masks after the weights are drawn; the main process's stay the same."""

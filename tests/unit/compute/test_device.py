@@ -132,7 +132,8 @@ def test_processes_have_different_dropout_masks_and_the_first_those_of_a_single_
 def test_an_update_of_several_processes_on_cpus_is_waited_for_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     """What follows has the default timeout again; so have compiled models, which start slowly, and single processes."""
     found: list[Any] = []
-    monkeypatch.setattr(device, "_set_pg_timeout", found.append)
+    world = SimpleNamespace(set_timeout=found.append)
+    monkeypatch.setattr(torch.distributed, "group", SimpleNamespace(WORLD=world))
     with suppress(KeyError), one_of(2, 0).short_timeout():
         assert found == [TIMEOUT]
         raise KeyError
