@@ -65,7 +65,7 @@ class Meter(AbstractContextManager["Meter"]):
         """Print lines above the bar."""
         for line in lines:
             if not self._bar.disable:
-                self._bar.console.print(line)
+                self._bar.console.print(line, markup=False, highlight=False)
             elif not self._quiet:
                 print(line, flush=True)
 
