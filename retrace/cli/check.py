@@ -32,7 +32,7 @@ from retrace.models.settings import FAMILIES, check_family, check_pairs, constan
 from retrace.perplexity.settings import PerplexityParams
 from retrace.pretraining.settings import PretrainParams
 from retrace.report.runs import ReportParams
-from retrace.results.grid import NAME, Cell, Grid
+from retrace.results.grid import Cell, Grid
 from retrace.review.settings import ReviewParams
 from retrace.sample.corpus import SampleParams
 from retrace.tasks.question_answering.settings import FineTuneAnswerParams, check_generative
@@ -138,10 +138,8 @@ def check_settings(params: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     if pretraining.pretrain.next_sentence:
         check_pairs(pretraining.family)
     for name in build(dict[str, dict], settings, "checkpoints"):
-        key = f"checkpoints.{name}"
-        if not NAME.fullmatch(name):  # it is the name of a folder, and DVC passes it to a shell
-            raise InputError(f"{DATA_PARAMS}: {key}: the name is not allowed; expected letters, digits, _ and -")
-        require_one_of(plugin_names(FAMILIES), read_initial_checkpoint(settings, name).family, f"{key}.family")
+        family = read_initial_checkpoint(settings, name).family
+        require_one_of(plugin_names(FAMILIES), family, f"checkpoints.{name}.family")
     _check_methods(settings, tasks)
     _check_fine_tuning(settings, tasks)
 

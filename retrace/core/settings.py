@@ -33,6 +33,7 @@ DATA_KEYS = ("sample", "files", "hub", "classification", "question_answering", "
 LARGEST_SEED = 2**32 - 1  # of NumPy
 LARGEST = 2**63  # whole numbers are below it, to fit in 64 bits
 MOST_VALUES = 100_000  # in a file; ours have a few hundred
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")  # of a method or checkpoint; it names folders and DVC's stages too
 _NAMED = re.compile(r"\$\{(?:item\.)?([\w.]+)\}")  # as in dvc.yaml
 
 T = TypeVar("T")

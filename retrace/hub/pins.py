@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
 from retrace.core.files import file_digest
-from retrace.core.settings import Params, Section, Seed, file_of
+from retrace.core.settings import DATA_PARAMS, NAME, Params, Section, Seed, file_of
 
 PINNED = "expected org/name@commit, the commit as 40 hex digits"
 _NAME = r"\w(?:[\w.-]{0,94}\w)?"
@@ -71,6 +71,17 @@ class CheckpointParams(Params):
     """What stages/sources/model.py reads of a further checkpoint."""
 
     entry: CheckpointSettings = Field(alias="data/params.yaml:checkpoints.${key}")
+
+    @classmethod
+    def read(cls, params: Mapping[str, Any] | None = None, **item: str) -> Self:
+        """Read and check the settings of the checkpoint called `key`, and that name.
+
+        Raises InputError if either is wrong.
+        """
+        key = f"checkpoints.{item['key']}"
+        if not NAME.fullmatch(item["key"]):  # it is the name of a folder, which the stage replaces
+            raise InputError(f"{DATA_PARAMS}: {key}: the name is not allowed; expected letters, digits, _ and -")
+        return super().read(params, **item)
 
 
 @dataclass(frozen=True)

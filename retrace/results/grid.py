@@ -1,6 +1,5 @@
 """The grid of fine-tuning runs, `finetune` in params.yaml: tasks, methods and seeds."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +8,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from retrace.core.paths import QUESTIONS, TASKS
-from retrace.core.settings import Section, Seed, build, require, require_each_once
+from retrace.core.settings import NAME, Section, Seed, build, require, require_each_once
 
 SQUAD = "squad"
 Kind = Literal["classification", "question_answering"]  # of a task
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")  # of a method; it names folders, keys and DVC's stages too
 TAKEN = ("baselines", "data", "flags", "intervals", "mean", "methods", "std", "tie")  # other keys, and a verdict
 Names = tuple[str, ...]
 WEIGHTS, PREDICTIONS, RUNS = (Path(p) for p in ("models", "predictions", "reports/runs"))

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -54,6 +55,15 @@ def test_the_digest_is_of_names_and_bytes(weights: Path) -> None:
     assert folder_digest(weights) == hashlib.sha256(lines).hexdigest()[:12]
     (weights / "more" / "a").rename(weights / "more" / "c")
     assert folder_digest(weights) != digest
+
+
+@pytest.mark.parametrize("name", ["/home/elsewhere", "../own", "x; ls", ""])
+def test_a_name_is_that_of_a_folder_of_its_own(name: str) -> None:
+    """The stage replaces that folder, and DVC starts it without `retrace check`."""
+    entry = {"family": "bert", "checkpoint": f"org/name@{COMMIT}"}
+    said = f"data/params.yaml: checkpoints.{name}: the name is not allowed; expected letters, digits, _ and -"
+    with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
+        read_initial_checkpoint({"checkpoints": {name: entry}}, name)
 
 
 def test_random_weights_a_commit_of_the_hub_and_a_folder_with_its_digest(weights: Path) -> None:
