@@ -5,6 +5,7 @@ of a stage.
 """
 
 import math
+import os
 import shutil
 import sys
 import time
@@ -102,6 +103,8 @@ def _open(folder: Path, resumes: bool) -> Any:
     from dvclive.live import Live
     from scmrepo.exceptions import SCMError
 
+    # Else DVCLive sends the points, with a token stored on this machine, to DVC Studio or where .dvc/config says.
+    os.environ["DVC_STUDIO_OFFLINE"] = "true"
     # DVCLive reads its last values when it resumes, and does not write them atomically: a kill may have cut them short.
     (folder / "metrics.json").unlink(missing_ok=True)
     try:

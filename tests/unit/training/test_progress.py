@@ -1,5 +1,6 @@
 """Lines about a run, and its curves while it lasts."""
 
+import socket
 import subprocess
 from pathlib import Path
 
@@ -104,3 +105,19 @@ def test_a_repository_without_commits_has_no_curves() -> None:
     subprocess.run(["git", "init", "-q"], check=True)
     _log(range(1, 3))
     assert not Path("reports/live/sst2/full/1/plots").exists()
+
+
+def test_points_are_not_sent_anywhere() -> None:
+    """A fork's `.dvc/config` may name an address; a token is stored on the machine by `dvc studio login`."""
+    subprocess.run(["git", "init", "-q"], check=True)
+    author = ("-c", "user.name=test", "-c", "user.email=test@example.org")
+    subprocess.run(["git", *author, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    Path(".dvc").mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        Path(".dvc/config").write_text(f"[studio]\n    url = {url}\n    token = stored\n    repo_url = {url}/project\n")
+        _log(range(1, 3))
+        server.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+    assert _points()[-4:] == ["1", "9.0", "2", "8.0"]
