@@ -32,11 +32,13 @@ from retrace.hub.settings import HubDataset
 
 INFO = "dataset_info.json"  # where `datasets` writes sizes of splits, features, licence
 CARD = "README.md"
-DESCRIBING = (CARD, "dataset_infos.json", ".huggingface.yaml")  # the last two in old repositories
+OLD_INFOS, BESIDE = "dataset_infos.json", ".huggingface.yaml"  # in old repositories; BESIDE overrides the card's keys
+DESCRIBING = (CARD, OLD_INFOS, BESIDE)
 DEFAULT = "default"  # in params.yaml: the data set's own default config, whatever its name
 # No such config or split, a script, malformed rows, or a card with values of other types or nested too deeply; besides
 # the errors of `datasets`.
 MISTAKES = (ValueError, TypeError, LookupError, RuntimeError, FileNotFoundError, yaml.YAMLError)
+ELSEWHERE = "its card names {!r}, which this commit does not have"
 BATCH = 1000  # rows read at a time, which is much faster than one by one
 
 
@@ -172,9 +174,11 @@ def _builder(source: HubDataset, card: Mapping[str, Any], described: Path, view:
             raise ValueError(f"{name!r} leads out of the repository")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-        if name in DESCRIBING:
+        if name == OLD_INFOS:
             shutil.copyfile(described / name, path)
-    (view / CARD).write_text(f"---\n{yaml.safe_dump(_card_of(card, source.config), sort_keys=False)}---\n")
+    told = _card_of(card, source.config)
+    _require_no_address(told.get("configs", ()))
+    (view / CARD).write_text(f"---\n{yaml.safe_dump(told, sort_keys=False)}---\n")
     try:
         builder = datasets.load_dataset_builder(str(view), _config(source))
     except BadZipFile:  # `datasets` looks inside for the format
@@ -191,12 +195,23 @@ def _builder(source: HubDataset, card: Mapping[str, Any], described: Path, view:
     return builder
 
 
+def _require_no_address(configs: Iterable[Mapping[str, Any]]) -> None:
+    """Raise ValueError if configs of a card name an address: `datasets` would ask there before `_require_inside`."""
+    for config in configs:
+        files = config.get("data_files")
+        entries = [config.get("data_dir"), *(files if isinstance(files, list) else [files])]
+        named = [entry.get("path") if isinstance(entry, Mapping) else entry for entry in entries]
+        for path in chain.from_iterable(each if isinstance(each, list) else [each] for each in named):
+            if isinstance(path, str) and ("://" in path or "::" in path):
+                raise ValueError(ELSEWHERE.format(path))
+
+
 def _require_inside(files: Mapping[str, Iterable[str]], root: str) -> None:
-    """Raise ValueError unless all files, by split, are below `root`, as a card may name any path or address."""
+    """Raise ValueError unless all files, by split, are below `root`, as a card may name any path."""
     for path in chain.from_iterable(files.values()):
         inside = path.removeprefix(f"{root}/")
         if inside == path or ".." in Path(inside).parts:
-            raise ValueError(f"its card names {inside!r}, which this commit does not have")
+            raise ValueError(ELSEWHERE.format(inside))
 
 
 def _config(source: HubDataset) -> str | None:
@@ -204,8 +219,9 @@ def _config(source: HubDataset) -> str | None:
 
 
 def _read_card(folder: Path) -> dict[str, Any]:
-    path = folder / CARD
-    return DatasetCard.load(path).data.to_dict() if path.is_file() else {}
+    card, beside = folder / CARD, folder / BESIDE
+    found = DatasetCard.load(card).data.to_dict() if card.is_file() else {}
+    return found | (yaml.safe_load(beside.read_text(encoding="utf-8")) or {} if beside.is_file() else {})
 
 
 def _card_of(card: Mapping[str, Any], config: str) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.hub import LocalHub, WrongBytes
+from retrace.core.files import write_text
+from tests.hub import READ_TOKEN, LocalHub, WrongBytes
 from tests.hub.client import run_client
 
 ROWS = [{"text": "a b", "label": 1}, {"text": "c, d", "label": 0}]
@@ -171,6 +172,26 @@ def test_a_card_cannot_name_data_elsewhere(hub: LocalHub, tmp_path: Path, stream
     pin = f"org/away@{hub.add('dataset', 'org/away', {**card, 'train.csv': TRAIN})}"
     said = f"data/params.yaml: hub.text: {pin}: its card names {named!r}, which this commit does not have"
     assert run_client(hub, tmp_path / "home", _mistakes, [pin], stream) == [said]
+
+
+def test_an_address_that_a_card_names_is_not_asked(hub: LocalHub, tmp_path: Path) -> None:
+    """`datasets` would ask any address, and the hub with the token that is stored on this machine."""
+    write_text(tmp_path / "home/token", READ_TOKEN)
+    hub.add("dataset", "org/other", {"train.csv": TRAIN})
+    named = ["hf://datasets/org/other@main/train.csv", *(f"{hub.storage}/{number}.csv" for number in range(3))]
+    configs: list[dict[str, Any]] = [
+        {"data_files": named[0]}, {"data_files": [{"split": "train", "path": ["train.csv", named[1]]}]},
+        {"data_files": [named[2]]}, {"data_dir": f"::{named[3]}", "data_files": "train.csv"},
+    ]  # fmt: skip
+    pins = []
+    for number, config in enumerate(configs):
+        told = json.dumps([{"config_name": "default", **config}])
+        files = {".huggingface.yaml": f"configs: {told}\n".encode()} if number == 2 else _card(f"configs: {told}")
+        pins.append(f"org/{number}@{hub.add('dataset', f'org/{number}', {**files, 'train.csv': TRAIN})}")
+    found = run_client(hub, tmp_path / "home", _mistakes, pins, None)
+    for pin, path, said in zip(pins, [*named[:3], f"::{named[3]}"], found, strict=True):
+        assert said == f"data/params.yaml: hub.text: {pin}: its card names {path!r}, which this commit does not have"
+    assert not any(seen.token or "org/other" in seen.path for seen in hub.requests)
 
 
 def _read_with_little_room(asked: dict[str, str], most: int) -> None:
