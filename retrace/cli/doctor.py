@@ -282,9 +282,9 @@ def _remote() -> Iterator[Finding]:
             yield Finding("remote", f"{name}: {text}", f"python -m pip install -c {PINS} {client}")
         is_checked = config["remote"][name].get("verify", False)
         own: Any = config.load_one("local")
-        where = "--local " if name in own["remote"] else ""
+        which = f"{'--local ' if name in own['remote'] else ''}{shlex.quote(name)}"
         text = f"{name}: downloads are {'' if is_checked else 'not '}checked against their MD5"
-        yield Finding("remote", text, None if is_checked else f"dvc remote modify {where}{name} verify true")
+        yield Finding("remote", text, None if is_checked else f"dvc remote modify {which} verify true")
 
 
 def _devices() -> Iterator[Finding]:

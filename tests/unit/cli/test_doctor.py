@@ -236,6 +236,14 @@ def test_a_remote_whose_downloads_are_not_checked(checkout: Project, level: str)
     assert _fixed("remote", f"dvc remote modify {level}shared verify true") == said
 
 
+def test_a_remotes_name_is_no_command(checkout: Project) -> None:
+    """It may come with a fork, and the fix is there to be copied."""
+    name = "x; touch made"
+    write_text(Path(".dvc/config"), f"[core]\n    remote = {name}\n['remote \"{name}\"']\n    url = ../shared\n")
+    _fixed("remote", f"dvc remote modify '{name}' verify true")
+    assert not Path("made").exists()
+
+
 def test_a_remote_whose_client_is_not_installed(checkout: Project) -> None:
     remote = "remote = far\n['remote \"far\"']\n    url = oss://bucket/folder\n    verify = true\n"
     (checkout.folder / ".dvc/config").write_text(f"[core]\n    {remote}")
