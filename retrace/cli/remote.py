@@ -21,7 +21,7 @@ from dvc.repo import Repo
 from dvc.utils.serialize import load_yaml
 from dvc_data.hashfile.db import HashFileDB
 
-from retrace.core.errors import InputError, first_line, without_users
+from retrace.core.errors import InputError, first_line, printable, without_users
 from retrace.core.paths import LOCKFILES
 
 PAUSE = 2.0  # seconds between two looks at the run cache
@@ -65,8 +65,8 @@ def _fault(repo: Repo) -> str | None:
 
 
 def _message(error: Exception) -> str:
-    """The first line of an error's message, without user names and passwords."""
-    return without_users(first_line(error))
+    """The first line of an error's message, without user names and passwords; a server may have written it."""
+    return printable(without_users(first_line(error)))
 
 
 class Sender:

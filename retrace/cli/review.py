@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from retrace.cli.dvc_files import dvc_config
+from retrace.core.errors import printable
 from retrace.core.paths import require_checkout
 from retrace.review.changes import review as compare
 from retrace.review.revision import Revision, commit_of, default_base
@@ -34,6 +35,6 @@ def review(
     commit = commit_of(name)
     shown = f"{commit[:10]}, {what}" if what else f"{name} ({commit[:10]})"
     found = compare(Revision(commit), Revision())
-    print(f"compared with {shown}: {verdict(found)}" if brief else as_markdown(found, shown))
+    print(printable(f"compared with {shown}: {verdict(found)}") if brief else as_markdown(found, shown))
     if found.has_failed:
         raise typer.Exit(1)

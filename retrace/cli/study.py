@@ -17,7 +17,7 @@ from retrace.cli.dvc_files import dvc_config
 from retrace.cli.main import print_table
 from retrace.cli.repro import DVC, prefer_this_python, run_dvc
 from retrace.cli.settings import write_presets
-from retrace.core.errors import InputError
+from retrace.core.errors import InputError, printable
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import CODE, lock
 from retrace.core.paths import OWN, WORKSPACES, require_checkout
@@ -67,7 +67,7 @@ def compare(name: Name) -> None:
     if not (folder / RESULT).is_file():
         raise InputError(f"{STUDIES}/{name} has not been run; use: retrace study run {name}")
     result = StudyResult.read(folder / RESULT)
-    print(result.title)
+    print(printable(result.title))
     print(result.comparable)
     rows = [(*place, cell.published_text, cell.reproduced_text, cell.verdict) for *place, cell in result.cells()]
     print_table(("table", "row", "column", "published", "Retrace", "verdict"), rows)

@@ -124,6 +124,13 @@ def test_nothing_moved_is_one_quiet_line(repository: Repository) -> None:
     assert said == f"compared with HEAD ({commit[:10]}): no change: all 11 figures are the same\n"
 
 
+def test_a_name_in_the_reports_does_not_act_on_the_terminal(repository: Repository) -> None:
+    repository.commit(_metrics(**{"\x1b[2J": 0.8}))
+    repository.write(_metrics(**{"\x1b[2J": 0.7}))
+    said = "worse: reviews accuracy (\\x1b[2J) −10.0 points\n"
+    assert _review("--base", "HEAD", "--brief", code=1).endswith(said)
+
+
 @pytest.mark.parametrize(
     ("full", "why", "said", "code"),
     [
