@@ -77,7 +77,7 @@
   const plain = cell => {
     const text = cell.dataset.name ?? cell.textContent.trim().replace(/\s+/g, " ");
     // What other programs read as a number: a minus sign of their own, and no commas between thousands.
-    if (cell.classList.contains("n")) return text.replaceAll("−", "-").replace(/,(?=\d{3}(?!\d))/g, "");
+    if (cell.classList.contains("n") && !cell.dataset.name) return text.replaceAll("−", "-").replace(/,(?=\d{3}(?!\d))/g, "");
     return isFormula(text) ? `'${text}` : text;
   };
   const quoted = text => /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

@@ -300,13 +300,13 @@ def test_tables_are_sorted_and_downloaded(project: Path, show: Any) -> None:
 def test_a_text_that_a_spreadsheet_would_run_is_downloaded_as_text(show: Any, tmp_path: Path) -> None:
     texts = ("=1+1", "@x", "+1+1", "-1+cmd|'/C calc'!A0", "- a", "-1", "+0.5")
     rows = [(text, "+1.2 to +3.4") for text in texts]
-    table = Table(("text", "interval"), [*rows, ("words", "-0.5 ± 0.1")])
+    table = Table(("text", "=interval"), [*rows, ("words", "-0.5 ± 0.1")])
     page = show(_page_with(tmp_path, table))
     with page.expect_download() as download:
         page.locator(".download").click()
     found = pd.read_csv(download.value.path(), dtype=str)
     assert found["text"].tolist() == [*(f"'{text}" for text in texts[:5]), *texts[5:], "words"]
-    assert found["interval"].tolist() == [figure for _, figure in table.rows]
+    assert found["'=interval"].tolist() == [figure for _, figure in table.rows]
 
 
 def test_downloaded_figures_are_numbers(show: Any, tmp_path: Path) -> None:
