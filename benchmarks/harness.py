@@ -90,7 +90,9 @@ def seconds_in_turn(
 
 def write_result(name: str, result: Mapping[str, Any]) -> None:
     """Print the figures and save them next to the benchmark."""
-    text = json.dumps({"cores": len(os.sched_getaffinity(0)), **result}, indent=2)
+    from retrace.core.environment import cores
+
+    text = json.dumps({"cores": cores(), **result}, indent=2)
     (ROOT / "benchmarks" / f"{name}.json").write_text(text + "\n")
     print(text)
 

@@ -25,6 +25,7 @@ from retrace.cli.remote import Sender, pull_option
 from retrace.cli.repro import Push, prefer_this_python
 from retrace.cli.workers import Here, Slurm
 from retrace.compute.lease import visible_gpus
+from retrace.core.environment import cores
 from retrace.core.errors import InputError, as_shell, one_line
 from retrace.core.guard import handled, lock
 from retrace.core.paths import require_checkout
@@ -142,7 +143,7 @@ def _repro(
 
 def _default_jobs() -> int:
     """One per GPU, else one per core; one in all if each stage starts several processes."""
-    return 1 if os.environ.get("RETRACE_LAUNCH") else len(visible_gpus()) or len(os.sched_getaffinity(0))
+    return 1 if os.environ.get("RETRACE_LAUNCH") else len(visible_gpus()) or cores()
 
 
 def _recorded() -> Mapping[str, object]:

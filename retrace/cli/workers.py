@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 
+from retrace.core.environment import cores
 from retrace.core.errors import INTERRUPTED, InputError, Interrupted, one_line
 from retrace.core.guard import PAUSE
 
@@ -77,7 +78,7 @@ class Here:
     def __init__(self, at_once: int) -> None:
         self.environment = dict(os.environ)
         if at_once > 1:
-            threads = max(1, len(os.sched_getaffinity(0)) // at_once)
+            threads = max(1, cores() // at_once)
             self.environment.setdefault("RETRACE_THREADS", str(threads))
 
     def start(self, commands: Commands, alone: bool) -> list[Worker]:

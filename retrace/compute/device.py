@@ -26,7 +26,7 @@ from torch.distributed.constants import default_pg_timeout
 
 from retrace.compute.lease import lease_gpus
 from retrace.compute.tensors import seeded
-from retrace.core.environment import is_true, whole_number
+from retrace.core.environment import cores, is_true, whole_number
 from retrace.core.errors import STOPPING, InputError, Interrupted
 from retrace.core.files import size
 from retrace.core.guard import handled
@@ -238,7 +238,7 @@ def threads(processes: int) -> int:
 
     Accelerate sets OMP_NUM_THREADS to 1 for its children, which would leave cores idle.
     """
-    return whole_number("RETRACE_THREADS") or max(1, len(os.sched_getaffinity(0)) // processes)
+    return whole_number("RETRACE_THREADS") or max(1, cores() // processes)
 
 
 def is_sharded() -> bool:

@@ -1,4 +1,4 @@
-"""Environment variables for how a machine is used; they do not change results."""
+"""How a machine is used: environment variables, which do not change results, and the cores that there are."""
 
 import os
 
@@ -19,3 +19,10 @@ def whole_number(variable: str) -> int | None:
     if wanted and (not wanted.isdecimal() or int(wanted) < 1):
         raise InputError(f"{variable}: {wanted!r} is not allowed; expected a whole number above 0")
     return int(wanted) if wanted else None
+
+
+def cores() -> int:
+    """The cores that this process may use; the limit of a container (`docker run --cpus`) is rounded up."""
+    from joblib import cpu_count  # takes as long to import as a command's help
+
+    return cpu_count()

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_serializer, model_validator
 
+from retrace.core.environment import cores
 from retrace.core.errors import InputError, first_line
 from retrace.core.files import read_object, write_json
 from retrace.core.paths import PROJECT, WORKSPACES
@@ -119,7 +120,7 @@ def find_origin(device: str | None = None) -> Origin:
         commit=try_git("rev-parse", "HEAD", folder=folder),
         clean=changes == "",
         date=datetime.now(UTC).date().isoformat(),
-        machine=device or f"{_processor()}, {len(os.sched_getaffinity(0))} cores",
+        machine=device or f"{_processor()}, {cores()} cores",
         versions={"python": platform.python_version(), **{name: installed(name) for name in LIBRARIES}},
     )
 

@@ -38,6 +38,7 @@ ARCHITECTURES = {
     "meta-llama/Llama-3.2-1B": "llama-3.2-1b",
 }  # by repository of the hub
 FETCHED, TRAINED, STATES = 3, 2, 3  # copies: hub's cache, folder, DVC's; folder, DVC's; two kept, one being written
+LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container: bytes, or max
 PRETRAINING = "pretrain"
 END = 1  # the token that ends a generated answer, which has a loss like those of its words
 
@@ -235,4 +236,6 @@ def _memory() -> tuple[int, int, str]:
     if torch.cuda.is_available():
         return *torch.cuda.mem_get_info(), "on the GPU"
     memory = psutil.virtual_memory()
-    return memory.available, memory.total, "in main memory"
+    limit = LIMIT.read_text().strip() if LIMIT.is_file() else "max"
+    most = memory.total if limit == "max" else int(limit)
+    return min(memory.available, most), min(memory.total, most), "in main memory"

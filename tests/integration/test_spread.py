@@ -19,6 +19,7 @@ from ruamel.yaml import YAML
 from submitit.slurm.slurm import SlurmExecutor
 
 from retrace.cli import spread
+from retrace.core.environment import cores
 from retrace.core.guard import running
 from tests import warm
 from tests.commands import pretend_gpus, retrace
@@ -150,7 +151,7 @@ def test_a_killed_cell_is_started_again_and_a_failed_one_stops_no_other(tmp_path
     assert [line.partition(" ")[2] for line in done.out.splitlines() if line.endswith("failed")] == ["cell@3: failed"]
     assert done.err == "error: 1 of 5 stages failed:\n  cell@3: lr: -1 is not allowed (.retrace/spread/cell@3.log)\n"
     assert texts("tries*") == {"tries1": "I", "tries2": "II", "tries3": "II", "tries4": "I"}
-    threads = max(1, len(os.sched_getaffinity(0)) // 2)
+    threads = max(1, cores() // 2)
     assert texts("out*") == {f"out{number}": str(threads) for number in (1, 2, 4)}
     assert not Path("last").exists()
     (project.folder / "cell.py").write_text(STUMBLES.replace('"3"', '"none"'))

@@ -7,14 +7,15 @@ from unittest.mock import Mock
 import pytest
 import typer
 
-from retrace.cli import spread
+from retrace.cli import spread, workers
 from retrace.cli.spread import _default_jobs, _repro
 from retrace.cli.workers import Here, Queued, Slurm, log_of, why_failed
+from retrace.core.environment import cores
 from retrace.core.errors import InputError
 from retrace.core.files import write_json, write_text
 from tests.commands import pretend_gpus, write_program
 
-CORES = len(os.sched_getaffinity(0))
+CORES = cores()
 
 
 @pytest.mark.parametrize(("gpus", "launch", "expected"), [(3, "", 3), (3, "gpus", 1), (0, "", CORES), (0, "fsdp", 1)])
@@ -26,7 +27,7 @@ def test_as_many_run_as_gpus_or_else_cores(tmp_path: Path, monkeypatch, gpus: in
 
 
 def test_cells_share_the_cores_and_one_alone_has_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8))
+    monkeypatch.setattr(workers, "cores", lambda: 8)
     monkeypatch.delenv("RETRACE_THREADS")
     found = [Here(jobs).environment.get("RETRACE_THREADS") for jobs in (1, 3, 8, 99)]
     assert found == [None, "2", "1", "1"]

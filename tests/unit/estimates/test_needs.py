@@ -35,6 +35,7 @@ def machine(here: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         needs.psutil, "virtual_memory", lambda: SimpleNamespace(available=there.memory // 2, total=there.memory)
     )
     monkeypatch.setattr(needs.torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(needs, "LIMIT", here / "memory.max")
     return there
 
 
@@ -47,6 +48,12 @@ def test_what_is_needed_stands_beside_what_there_is(machine) -> None:
     said = rf"{needed} disk for models and states; 1\.0 GiB is free\n"
     said += rf"{needed} memory for the tensors of .* on one device; 512 MiB of 1\.0 GiB is free in main memory\n"
     assert re.fullmatch(said, retrace("needs").out)
+
+
+@pytest.mark.parametrize(("limit", "free"), [("max", "512 MiB of 1.0 GiB"), (str(GIB // 4), "256 MiB of 256 MiB")])
+def test_no_more_memory_is_free_than_a_container_may_use(machine, limit: str, free: str) -> None:
+    needs.LIMIT.write_text(f"{limit}\n")
+    assert f" on one device; {free} is free in main memory\n" in retrace("needs").out
 
 
 def test_nothing_is_estimated_for_settings_that_the_stages_refuse(machine) -> None:
