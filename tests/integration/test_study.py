@@ -51,7 +51,7 @@ def test_published_and_reproduced_stand_side_by_side(compared: Project) -> None:
         "| it | 60 | 12 |",
         "| accuracy | % | 50.0 (40.0 – 60.0) |",
         "- Warning: Not above the majority class: Full on mood. Not shown to be better than always naming the most "
-        "frequent class. mood, Full, seed 1: accuracy 0.75, majority 0.5.",
+        "frequent class.\n  - mood, Full, seed 1: accuracy 0.75, majority 0.5.\n",
         "Retrace notices: scores: mood full: recall without accuracy",
         "![mood: training loss](figures/mood-training_loss.svg)",
         "Training started from the weights of org/tiny@0123 (licence: mit).",
