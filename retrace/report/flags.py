@@ -64,9 +64,12 @@ class Found(NamedTuple):
 
     @property
     def is_worse(self) -> bool:
-        """Whether the evidence shows that the other is better, by the whole interval of the difference."""
+        """Whether the evidence shows that the other is better, by the whole interval of the difference.
+
+        Which of two methods is better, their comparison says, by a stricter test.
+        """
         evidence = self.evidence
-        if not isinstance(evidence, Shortfall):
+        if not isinstance(evidence, Shortfall) or evidence.other == "scratch":
             return False
         return evidence.low > 0 if self.legend[evidence.figure].better == "lower" else evidence.high < 0
 

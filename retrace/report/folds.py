@@ -85,10 +85,11 @@ def _scores(task: TaskResults) -> Fold:
         columns.append((with_real_thresholds(details.figures, ended), details.intervals, details.std))
         kept.append(f"{method_name(method)} {', '.join(str(seed.epoch) for seed in seeds)}")
     note = "In brackets: 95% intervals. Before: the model before fine-tuning."
-    if any(len(details.seeds) > 1 for details in methods.values()):
+    several = any(len(details.seeds) > 1 for details in methods.values())
+    if several:
         note = f"A method’s figures are means over seeds. After ±: the standard deviation over seeds. {note}"
     if task.kind == "question_answering":
-        note += " A best threshold of –: never answering scores best."
+        note += f" A best threshold of –:{' for at least one seed,' if several else ''} never answering scores best."
     note += _positive_class(task, names)
     note += OF_ANSWERABLE if any(name.startswith(("meteor", "bleu", "rouge")) for name in names) else ""
     notes = [f"Epochs kept, by seed: {'; '.join(kept)}."]

@@ -55,7 +55,7 @@ def data_fold(params: Mapping[str, Any], text: bool = True) -> Fold:
     folders = ({TEXT.name: TEXT} if text else {}) | {task: grid.data_of(task) for task in grid.all_tasks}
     cards = {name: read_json(folder / CARD) for name, folder in folders.items()}
     findings = [f"{name}: {finding}" for name, card in cards.items() for finding in card["findings"]]
-    gist = f"{cards[TEXT.name]['parts']['train']['words']:,} words of training text; " if text else ""
+    gist = f"{cards[TEXT.name]['parts']['train']['words']:,} words of running text to train on; " if text else ""
     gist += f"{len(findings) or 'no'} finding{'s' if len(findings) != 1 else ''}"
     return Fold("Data", gist, [*(f"Note: {finding}." for finding in findings), counts_table(cards)])
 

@@ -347,6 +347,8 @@ def test_what_is_worse_by_the_whole_interval_is_not_merely_called_not_better() -
     assert [of._replace(legend=lower).is_worse for of in found] == [False, False]
     higher_loss = replace(worse, low=0.1, high=0.3)
     assert found[0]._replace(evidence=higher_loss, legend=lower).is_worse
+    of_scratch = found[0]._replace(flag="not_above_scratch", evidence=replace(worse, other="scratch"))
+    assert of_scratch.title == "not above training from scratch", "their comparison, which is corrected, may be a tie"
 
 
 @pytest.mark.parametrize(
@@ -536,7 +538,7 @@ def test_the_data_page_has_the_cards_of_running_text_and_listed_tasks() -> None:
         write_json(Path("data", name, "card.json"), card)
     grid = {"tasks": ["sst2", "news"], "methods": ["full"], "squad_methods": [], "seeds": [1]}
     page = as_markdown("T", [Section("S", [data_fold({"finetune": grid})])])
-    assert "68,735 words of training text; 2 findings" in page
+    assert "68,735 words of running text to train on; 2 findings" in page
     assert all(f"Note: {finding}." in page for finding in ("text: it is short", "news: dev is odd"))
     assert "68,735" not in as_markdown("T", [Section("S", [data_fold({"finetune": grid}, text=False)])])
     assert [line for line in page.split("\n") if "| sst2 |" in line or "| news |" in line] == [
