@@ -242,7 +242,7 @@ def thresholds(task: TaskResults, found: Mapping[str, AnswerBreakdown]) -> list[
         "that of its best span by more than the threshold. Dashed: 0, the threshold used. Ring, and number beside the "
         "name: the best score, which is optimistic, as its threshold was chosen on these same questions"
     )
-    note += _of_seeds(task, "; the best of these thresholds for all seeds, while under “Every score” each seed has its own") + "."
+    note += _of_seeds(task, "; one of these thresholds for all seeds; under “Every score” each seed has its own") + "."
     return [_row(task, "threshold", "When to answer", note, draw, lambda method: figure_text(best[method][1], 1))]
 
 
