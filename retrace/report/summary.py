@@ -28,7 +28,7 @@ from retrace.report.names import (
     method_name,
     points,
 )
-from retrace.report.results import Score, TaskResults, most_seeds
+from retrace.report.results import Score, TaskResults, judged, most_seeds
 from retrace.report.runs import commit_text
 from retrace.report.svg import Axes
 from retrace.statistics.scales import SHARES
@@ -83,8 +83,9 @@ def _pretraining(tasks: Sequence[TaskResults]) -> str:
             said = f"{task.called} ({gain.text}{points(task.figure)}{ends})"
             (nothing if gain.is_tie else losses).append(said)
     parts = [f"Pretraining is worth {listed(gains)}."] if gains else []
-    parts += [f"Pretraining makes the model **worse** on {listed(losses)}."] if losses else []
-    parts += [f"Pretraining shows **no significant gain** on {listed(nothing, 'or')}."] if nothing else []
+    parts += [f"Pretraining makes full fine-tuning **worse** on {listed(losses)}."] if losses else []
+    if nothing:
+        parts.append(f"Pretraining shows **no significant gain** for full fine-tuning on {listed(nothing, 'or')}.")
     return " ".join(parts)
 
 
@@ -206,8 +207,11 @@ def reading(tasks: Sequence[TaskResults]) -> str:
     time = f"Time: of fine-tuning alone{each}, summed over the tasks that a method was run on."
     shown = dict.fromkeys(name for task in tasks for name in task.methods)
     trained = "".join(f" {method_name(name)}: {TRAINED[name]}." for name in shown if name in TRAINED)
-    share = " Weights trained: the largest share over these tasks." if len(tasks) > 1 else ""
-    return f"95% interval over {covers}. {best} {time}{share}{trained}"
+    several = ""
+    if len(tasks) > 1:
+        order = "Order of the methods: distance to the best, the mean over the tasks that each was run on."
+        several = f" {order} Weights trained: the largest share over these tasks."
+    return f"95% interval over {covers}. {best} {time}{several}{trained}"
 
 
 class RankedScore(NamedTuple):
@@ -281,7 +285,7 @@ def summary_table(tasks: Sequence[TaskResults], shares: Mapping[str, float], sec
 
     methods = dict.fromkeys(method for task in tasks for method in task.methods)
     baselines = dict.fromkeys(name for task in tasks for name in task.baselines)
-    rows = [row(method_name(name), name, NOTHING) for name in sorted(methods, key=partial(_behind, tasks))]
+    rows = [row(method_name(name), name, NOTHING) for name in sorted(methods, key=partial(_behind, judged(tasks)))]
     rows += [row(baseline_name(name), None, "") for name in baselines]
     units = [", %" if task.figure.scale in SHARES else "" for task in tasks]
     above = [(f"{task.title}: {task.figure.name}{unit}", len(of_task)) for task, unit in zip(tasks, units, strict=True)]

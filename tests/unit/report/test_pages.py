@@ -726,14 +726,15 @@ def test_the_verdict_on_a_test_set_says_so() -> None:
 
 
 def test_pretraining_shows_no_significant_gain_where_methods_tie() -> None:
+    nothing = "shows no significant gain for full fine-tuning on reviews"
     for value, found, said in (
-        (0.01, "tie", "shows no significant gain on reviews (+1.0 points, 95% interval −1.0 to +3.0)"),
+        (0.01, "tie", f"{nothing} (+1.0 points, 95% interval −1.0 to +3.0)"),
         # Its interval is above 0, and would contradict.
-        (0.2, "no difference shown", "shows no significant gain on reviews (+20.0 points)"),
-        (-0.2, "scratch", "makes the model worse on reviews (−20.0 points, 95% interval −22.0 to −18.0)"),
-        (-0.0203, "scratch", "makes the model worse on reviews (−2.0 points, 95% interval −4.0 to −0.03)"),
+        (0.2, "no difference shown", f"{nothing} (+20.0 points)"),
+        (-0.2, "scratch", "makes full fine-tuning worse on reviews (−20.0 points, 95% interval −22.0 to −18.0)"),
+        (-0.0203, "scratch", "makes full fine-tuning worse on reviews (−2.0 points, 95% interval −4.0 to −0.03)"),
         # Its interval includes 0, and would contradict.
-        (-0.01, "scratch", "makes the model worse on reviews (−1.0 points)"),
+        (-0.01, "scratch", "makes full fine-tuning worse on reviews (−1.0 points)"),
     ):
         task = _compared({"full": 0.7 + value, "scratch": 0.7}, [("full", "scratch", value, found)])
         assert _said(task)[0] == f"Pretraining {said}."
@@ -856,7 +857,8 @@ def test_a_difference_has_the_lower_end_of_its_interval_first_whichever_method_w
             if (difference := task.difference(*pair)) is not None}  # fmt: skip
     assert ends == {("full", "lora"): ("+3.0", "+7.0"), ("lora", "full"): ("−7.0", "−3.0")}
     tie = _compared({"full": 0.69, "scratch": 0.7}, [("scratch", "full", 0.01, "tie")])
-    assert _said(tie)[0] == "Pretraining shows no significant gain on reviews (−1.0 points, 95% interval −3.0 to +1.0)."
+    said = "Pretraining shows no significant gain for full fine-tuning on reviews"
+    assert _said(tie)[0] == f"{said} (−1.0 points, 95% interval −3.0 to +1.0)."
 
 
 def test_a_run_is_judged_by_its_test_sets_and_by_validation_only_where_there_is_none() -> None:
@@ -986,6 +988,13 @@ def test_a_method_of_two_tasks_is_listed_by_how_far_it_is_behind_on_average() ->
     tasks = [_compared({"full": 0.9, "scratch": 0.87, "lora": 0.86}), _compared({"full": 0.8, "scratch": 0.77})]
     rows = summary.summary_table(tasks, {}, {}).rows[:3]
     assert [str(row[0]) for row in rows] == ["Full", "Scratch", "LoRA"]
+
+
+def test_methods_are_listed_by_their_distance_on_test_sets_where_there_are_some() -> None:
+    validation = _compared({"full": 0.9, "scratch": 0.8})
+    test = _compared({"full": 0.8, "scratch": 0.85}, name="sst2-test")
+    rows = summary.summary_table([validation, test], {}, {}).rows[:2]
+    assert [str(row[0]) for row in rows] == ["Scratch", "Full"]
 
 
 def test_whether_sentences_are_told_apart_is_that_of_the_last_epoch() -> None:
