@@ -295,6 +295,12 @@ def test_a_text_of_unknown_tokens_does_not_say_that_the_pretrained_model_learned
     assert pretrained.flag_lines == ["unknown tokens on validation text: 12.0% of the tokens"]
 
 
+def test_a_class_that_is_never_predicted_does_not_say_that_a_model_learned_nothing(params) -> None:
+    write_json(DETAILS, {"sst2": UNJUDGED | {"methods": {"full": _method(0.5, {"never_predicted": "no b"})}}})
+    full = Trained(FULL, params)
+    assert (full.learned_nothing, full.flags) == ({}, {"never_predicted": "no b"})
+
+
 def test_flags_are_said_as_in_the_report_with_the_split_that_they_are_of(params) -> None:
     worse = Shortfall("accuracy", 0.5, "tfidf", 0.75, -0.375, -0.125)
     method = _method(0.5)
