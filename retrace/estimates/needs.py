@@ -166,11 +166,11 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
         check_length("params.yaml: pretrain.block_size", recipe.block_size, own)
         needs = pretraining_needs(own, recipe, math.ceil(recipe.batch_size / processes), bf16, attention, sharded)
         yield Planned(PRETRAINING, fetched, needs, _bytes(PRETRAINED), recipe.epochs > 0)
-    bases[None] = own, None  # which fine-tuning starts from without what pretraining fetches
     for task in grid.all_tasks:
         for label in grid.methods_of(task):
             method = read_method(params, label, task)
-            config, fetched = bases[method.settings.checkpoint]
+            base = method.settings.checkpoint
+            config, fetched = bases[base]
             cells = [cell for cell in grid.runs_of(task, label) if only in (None, cell.title)]
             if config is None or not cells:
                 continue
@@ -184,7 +184,8 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
             needs = update_needs(head, config, load, settings.optimizer, tune)
             for cell in cells:
                 written, keeps_best = _bytes(WEIGHTS / cell.path), settings.checkpoint == "best"
-                yield Planned(cell.title, fetched, needs, written, keeps_best=keeps_best)
+                # What the pretrained model starts from is fetched by its own run.
+                yield Planned(cell.title, fetched if base else None, needs, written, keeps_best=keeps_best)
 
 
 def _bytes(folder: Path) -> int:

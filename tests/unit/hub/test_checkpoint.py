@@ -57,7 +57,7 @@ def test_the_digest_is_of_names_and_bytes(weights: Path) -> None:
     assert folder_digest(weights) != digest
 
 
-@pytest.mark.parametrize("name", ["/home/elsewhere", "../own", "x; ls", ""])
+@pytest.mark.parametrize("name", ["/elsewhere", "../own", "x; ls", ""])
 def test_a_name_is_that_of_a_folder_of_its_own(name: str) -> None:
     """The stage replaces that folder, and DVC starts it without `retrace check`."""
     entry = {"family": "bert", "checkpoint": f"org/name@{COMMIT}"}
