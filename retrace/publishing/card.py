@@ -24,7 +24,7 @@ from retrace.finetuning.settings import FineTuneSettings, entry_in_force
 from retrace.hub.pins import Pin
 from retrace.hub.settings import HubSettings, HubTaskSettings, HubText
 from retrace.models.heads import read_config
-from retrace.perplexity.measures import PERPLEXITY_DETAILS, PerplexityReport
+from retrace.perplexity.measures import PERPLEXITY_DETAILS, UNKNOWN_TOKENS, PerplexityReport
 from retrace.publishing.bundle import Address, LoadingCode
 from retrace.report.blocks import Code, Table
 from retrace.report.flags import LANGUAGE_MODELS, TEXTS, TITLES, Found
@@ -49,7 +49,7 @@ RANDOM = ("family", "precision", "tokenizer", "model")  # keys of params.yaml be
 NOT_ON_HUB = "not-on-the-hub"  # for metadata that must name a data set of the hub
 PRETRAINING = ("lr", "seed", "family", "precision", "tokenizer", "model", "pretrain")
 LIBRARIES = ("torch", "transformers")
-LEARNED = ("never_predicted", "unknown_tokens")  # flags of models that may have learned much
+LEARNED = ("never_predicted", UNKNOWN_TOKENS)  # flags of models that may have learned much
 
 
 @dataclass(frozen=True)
