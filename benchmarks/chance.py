@@ -2,8 +2,9 @@
 
 Measured: how often one of two equal methods is called better, by the number of seeds and their spread; how often the
 95% interval of a mean over seeds contains the method's mean over all seeds and examples, and, with one seed, the same
-for figures of a class with few examples and for perplexities of few documents; how often a model that has learned is
-flagged as one that has not, over a hundred tasks of both kinds, and how often one that has not is.
+for figures of a class with few examples, for examples that share texts and for perplexities of few documents; how often
+a model that has learned is flagged as one that has not, over a hundred tasks of both kinds, and how often one that has
+not is.
 
     python benchmarks/chance.py
 """
@@ -29,7 +30,15 @@ from retrace.evaluation.settings import MetricSettings
 from retrace.perplexity.measures import Losses, Sizes, with_intervals
 from retrace.results.predictions import PredictedEpoch
 from retrace.statistics.comparisons import compare
-from retrace.statistics.intervals import Scored, Share, interval_of_examples, intervals, resamples, with_seeds
+from retrace.statistics.intervals import (
+    Scored,
+    Share,
+    clusters_of,
+    interval_of_examples,
+    intervals,
+    resamples,
+    with_seeds,
+)
 from retrace.statistics.scales import Figure
 
 ACCURACY, SPREADS, SEEDS = 0.82, (0.0, 0.01, 0.02, 0.03), (2, 3, 5)
@@ -37,6 +46,7 @@ EXAMPLES, MANY = 872, 100_000
 ALIKE = 0.7  # share of examples of the same difficulty for every model, so that answers are paired
 WHOLE = (0.0, 1.0)
 FEW = (2, 3, 5, 10, 50)  # positive texts of 500, or documents
+TEXTS, SHARED = (5, 20, 100), 0.3  # texts of several examples; the correlation of two examples of a text
 RECALL, SHIFT = 0.8, 1.5  # of the positive class; how far apart the classes' scores are, in standard deviations
 SIZES = (300, 600, 872)  # of tasks whose flags are counted
 SETTINGS = MetricSettings(
@@ -55,6 +65,7 @@ def main() -> None:
         "called_better_of_two_equal_methods": false_positives(arguments.trials),
         "held_by_the_95_percent_interval_over_seeds": coverage(arguments.trials),
         "held_by_the_95_percent_interval_of_few": coverage_of_few(arguments.trials),
+        "examples_that_share_texts": coverage_of_clusters(arguments.trials),
         "flags": flagged(arguments.models),
         "trials": arguments.trials,
     }
@@ -118,6 +129,32 @@ def coverage_of_few(trials: int) -> dict[str, dict[str, float]]:
             held["unigram beaten by an equal model"] += bool(split.beats_unigram)
         for name in (*true, "perplexity", "unigram beaten by an equal model"):
             found.setdefault(name, {})[str(few)] = held[name] / trials
+    return found
+
+
+def coverage_of_clusters(trials: int) -> dict[str, dict[str, float]]:
+    """Texts, each of one to nine examples that are about equally hard → the share of one-seed intervals that contain
+    the truth, and of pairs of equal models whose accuracies differ with p < 0.05; the same as if all were independent.
+    """  # fmt: skip
+    generator, found = np.random.default_rng(1), dict[str, dict[str, float]]()
+    scoring = Scoring(("accuracy", "f1"))
+    shape = (ACCURACY * (1 / SHARED - 1), (1 - ACCURACY) * (1 / SHARED - 1))  # of a beta distribution
+    for texts in TEXTS:
+        held = Counter[str]()
+        for trial in range(trials):
+            text = np.repeat(np.arange(texts), generator.integers(1, 10, texts))
+            labels, models = generator.integers(2, size=len(text)), dict[str, Classified]()
+            for name in ("one", "other"):
+                is_right = generator.random(len(text)) < generator.beta(*shape, texts)[text]
+                models[name] = Classified(("no", "yes"), labels, np.where(is_right, labels, 1 - labels))
+            for how, clusters in {"": clusters_of(text.tolist()), ", as if independent": None}.items():
+                scored = {name: [model] for name, model in scoring.scored(models, 300, trial, clusters).items()}
+                ends = intervals(scored["one"])
+                held.update(f"{name}{how}" for name in ("accuracy", "f1_macro")
+                            if ends[name]["low"] <= ACCURACY <= ends[name]["high"])  # fmt: skip
+                pair = next(pair for pair in compare(scored, scoring.legend) if pair.figure == "accuracy")
+                held[f"equal models differ{how}"] += pair.p < 0.05
+        found[f"{texts} texts"] = {name: count / trials for name, count in sorted(held.items())}
     return found
 
 

@@ -25,9 +25,19 @@ from retrace.core.schema import shown
 from retrace.datasets.examples import class_order
 from retrace.datasets.squad import read_questions
 from retrace.evaluation.flags import decision_flags, figure_flags
-from retrace.evaluation.outcomes import FLOAT_ERROR, MOST_ROUNDING, Answered, Classified, Scoring, answered, sum_to_one
+from retrace.evaluation.outcomes import (
+    FLOAT_ERROR,
+    MOST_ROUNDING,
+    Answered,
+    Classified,
+    Scoring,
+    answered,
+    sum_to_one,
+    text_clusters,
+)
 from retrace.evaluation.settings import metric_names
 from retrace.files.formats import Rows, label_of, read_rows
+from retrace.statistics.intervals import Clusters
 from retrace.statistics.intervals import intervals as intervals_of
 from retrace.statistics.scales import Flags
 
@@ -76,7 +86,8 @@ def squad(
         # In the order of that file, by which the official script breaks ties.
         scored = [known[name] for name in no_answer if name in known and name in answers]
     outcome = answered(scored, answers, no_answer, na_prob_thresh)
-    _print(metric_names("Answered") if every else ["squad_v2"], outcome, flags, intervals)
+    clusters = text_clusters(question.context for question in scored)
+    _print(metric_names("Answered") if every else ["squad_v2"], outcome, flags, intervals, clusters)
 
 
 def classification(
@@ -181,14 +192,20 @@ def _number(cell: Any) -> float:
     return math.nan
 
 
-def _print(metrics: Sequence[str], outcome: Answered | Classified, flags: Flags, with_intervals: bool) -> None:
+def _print(
+    metrics: Sequence[str],
+    outcome: Answered | Classified,
+    flags: Flags,
+    with_intervals: bool,
+    clusters: Clusters = None,
+) -> None:
     scoring = Scoring(metrics)
     figures = scoring.score(outcome)
     notes = {f"{name}_note" if name in figures else name: note for name, note in scoring.notes(outcome).items()}
     found: dict[str, Any] = figures | notes
     found["scales"] = {name: scoring.scales[name] for name in figures}
     if with_intervals:
-        found["intervals"] = intervals_of([*scoring.scored({"": outcome}, RESAMPLES, seed=0).values()])
+        found["intervals"] = intervals_of([*scoring.scored({"": outcome}, RESAMPLES, 0, clusters).values()])
     print(json.dumps(found, indent=2, default=lambda number: number.item()))  # a metric may count in NumPy
     for name, evidence in (flags | decision_flags(outcome) | figure_flags(figures, scoring.scales)).items():
         print(printable(f"warning: {name.replace('_', ' ')}: {evidence}"), file=sys.stderr)

@@ -16,10 +16,11 @@ from retrace.evaluation.settings import MetricSettings
 from retrace.results.grid import Kind
 from retrace.results.predictions import PredictedEpoch, kept_epoch
 from retrace.statistics.comparisons import compare, difference, flag_unless_better
-from retrace.statistics.intervals import Scored, intervals
+from retrace.statistics.intervals import Scored, clusters_of, intervals
 from retrace.statistics.scales import Flags, loss_on
 
 SCRATCH = "scratch"  # the method without pretraining, a baseline for the others
+EVERY = slice(None)
 OF_MODELS = "for these models; one seed says nothing about the methods"
 AnyTask = ClassificationTask | QuestionAnsweringTask
 KINDS: Mapping[Kind, type[AnyTask]] = {
@@ -72,8 +73,12 @@ class _Assessor:
         drawn = self._score(self._headline_scoring, before)
         self._before = {name: replace(drawn[name], figures=scoring.score(outcome)) for name, outcome in before.items()}
 
-    def _score(self, scoring: Scoring, outcomes: Mapping[str, Any]) -> dict[str, Scored]:
-        return scoring.scored(outcomes, self._settings.bootstrap_samples, self._settings.seed)
+    def _score(
+        self, scoring: Scoring, outcomes: Mapping[str, Any], which: np.ndarray | slice = EVERY
+    ) -> dict[str, Scored]:
+        """The figures of outcomes of some of the examples, (N,), bool."""
+        clusters = None if self._task.clusters is None else clusters_of(self._task.clusters[which].tolist())
+        return scoring.scored(outcomes, self._settings.bootstrap_samples, self._settings.seed, clusters)
 
     def details(self) -> TaskDetails:
         task, scoring = self._task, self._scoring
@@ -128,7 +133,7 @@ class _Assessor:
     def _group(self, which: np.ndarray, runs: Sequence[MethodRun]) -> GroupDetails:
         """The headline figures of some of the examples, (N,), bool."""
         parts = {run.name: self._kept[run.name].part(which) for run in runs}
-        scored = _of_all([*self._score(self._headline_scoring, parts).values()])
+        scored = _of_all([*self._score(self._headline_scoring, parts, which).values()])
         found = intervals(scored)
         names = [name for name in self._headlines if name in found]
         return GroupDetails(

@@ -5,7 +5,7 @@ Each metric is a file of retrace/evaluation/metrics; params.yaml lists the metri
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
@@ -22,7 +22,7 @@ from retrace.datasets.splits import keys_of, known_rows
 from retrace.datasets.squad import Question
 from retrace.datasets.words import UNSPACED
 from retrace.results.predictions import LOGIT
-from retrace.statistics.intervals import Resampled, Scored, resample
+from retrace.statistics.intervals import Clusters, Resampled, Scored, clusters_of, resample
 from retrace.statistics.scales import SCALES, Better, Figure
 
 METRICS = "retrace.evaluation.metrics"
@@ -221,11 +221,13 @@ class Scoring:
             name: values for each in every for name, values in _of_resamples(*each, weights).items()
         }
 
-    def scored(self, outcomes: Mapping[str, Classified | Answered], resamples: int, seed: int) -> dict[str, Scored]:
+    def scored(
+        self, outcomes: Mapping[str, Classified | Answered], resamples: int, seed: int, clusters: Clusters = None
+    ) -> dict[str, Scored]:
         """The figures of several models on the same examples and resamples of them, by name."""
         examples = len(next(iter(outcomes.values())))
         functions = {name: self.resampled(outcome) for name, outcome in outcomes.items()}
-        drawn = resample(functions, examples, resamples, seed)
+        drawn = resample(functions, examples, resamples, seed, clusters)
         return {
             name: Scored(
                 self.score(outcome),
@@ -234,6 +236,7 @@ class Scoring:
                 dict.fromkeys(self.legend, outcome.scored) | self._optional("examples", outcome),
                 self._optional("by_class", outcome),
                 self.ends,
+                clusters,
             )
             for name, outcome in outcomes.items()
         }
@@ -268,11 +271,23 @@ class ScoredTask:
         self.split = "test" if test else "dev"
         self.shared = known_rows(scored, train)  # (N,), bool: examples that are in the training data too
         self.shared_with_dev = known_rows(scored, dev if test else [])  # or, for a test set, in the validation data
-        self.given = given([first for first, _ in scored], [first for first, _ in train])
+        firsts = [first for first, _ in scored]
+        self.clusters = clusters_of(firsts)
+        self.given = given(firsts, [first for first, _ in train])
         self.groups: dict[str, Groups] = {"length": length_groups([first for first, _ in parts[-1]], unit)}
         if self.shared.any() and not self.shared.all():
             self.groups["overlap"] = {"not in the training data": ~self.shared}
-        self.notes: dict[str, str] = {}  # on baselines, by name
+        self.notes: dict[str, str] = {}  # by what they are on
+        if self.clusters is not None:
+            text, count = unit.partition(" of ")[2] or "text", int(self.clusters.max()) + 1
+            self.notes["intervals, p values"] = (
+                f"whole {text}s are resampled, {count:,} in all, as examples that share one are not independent"
+            )
+
+
+def text_clusters(texts: Iterable[str]) -> Clusters:
+    """The clusters of examples whose first texts, or passages, have the same words."""
+    return clusters_of([first for first, _ in keys_of((text, None) for text in texts)])
 
 
 def length_groups(texts: Sequence[str], unit: str) -> Groups:

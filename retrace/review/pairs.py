@@ -13,8 +13,17 @@ import numpy as np
 
 from retrace.core.errors import InputError
 from retrace.core.paths import TEXT, TOKENIZER, TOKENS, examples_path, questions_path, task_and_part
+from retrace.datasets.examples import read_examples
 from retrace.datasets.squad import read_questions
-from retrace.evaluation.outcomes import Answered, Classified, Scoring, answers_of, classified, logits_of
+from retrace.evaluation.outcomes import (
+    Answered,
+    Classified,
+    Scoring,
+    answers_of,
+    classified,
+    logits_of,
+    text_clusters,
+)
 from retrace.evaluation.settings import EvaluateParams
 from retrace.perplexity.measures import DOCUMENTS, Measured, are_same_documents, read_documents, resampled
 from retrace.perplexity.settings import PerplexitySettings
@@ -23,7 +32,7 @@ from retrace.results.grid import PREDICTIONS, Cell, Kind
 from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.review.revision import FIGURE, Revision, data_of, have_other_data, kind_of
 from retrace.statistics.comparisons import Difference, difference
-from retrace.statistics.intervals import Scored, resample
+from retrace.statistics.intervals import Clusters, Scored, resample
 
 BLOCK = "pretrain.block_size"
 # Of perplexity, by measure: figures with other values are not comparable.
@@ -62,7 +71,8 @@ def paired_differences(
         return Paired(True)
     scoring = Scoring(getattr(settings, kind)).of(figures)
     by_place = {str(place): outcome for place, outcome in enumerate(found)}
-    scored = [*scoring.scored(by_place, settings.bootstrap_samples, settings.seed).values()]
+    clusters = _clusters(path, part, kind, sides, len(found[0]))
+    scored = [*scoring.scored(by_place, settings.bootstrap_samples, settings.seed, clusters).values()]
     before, after = scored[: len(scored) // 2], scored[len(scored) // 2 :]
     drawn = [name for name in figures if name in before[0].drawn]
     return Paired(True, {name: difference(name, after, before, are_paired=True) for name in drawn})
@@ -175,6 +185,22 @@ def _outcome(cell: Cell, part: str, kind: Kind, revision: Revision, examples: Pa
         with suppress(InputError):
             return answers_of(rows, read_questions(copy / "questions.json"))
         return None
+
+
+def _clusters(path: Path, part: str, kind: Kind, sides: Sequence[Revision], examples: int) -> Clusters:
+    """The clusters of a task's examples; None, as if they were independent, if their texts are not available."""
+    content = next(filter(None, (side.read(path) for side in sides)), None)
+    if content is None:
+        return None
+    with TemporaryDirectory() as name, suppress(InputError, TypeError, ValueError):
+        copy = Path(name) / path.name
+        copy.write_bytes(content)
+        if kind == "classification":
+            texts = [example.text for example in read_examples(copy.parent, part)]
+        else:
+            texts = [question.context for question in read_questions(copy)]
+        return text_clusters(texts) if len(texts) == examples else None
+    return None
 
 
 def _have_other_examples(path: Path, sides: Sequence[Revision]) -> bool:

@@ -33,12 +33,12 @@ class Difference:
     of_seeds: float = 0.0  # 0 if either has one seed
     freedom: float = math.inf  # degrees of freedom of `of_seeds`
     is_of_models: bool = False  # whether two models are compared, not methods, as either has one seed
-    examples: int = 0  # behind `of_examples`; 0 if their number is not known
+    independent: int = 0  # examples, or clusters of them, behind `of_examples`; 0 if their number is not known
     ends: tuple[float, float] = ANYWHERE  # of the figure's scale
 
     def reach(self, p: float = ALPHA) -> float:
         """Half the width of the interval of level 1 - p, Student's t for examples and seeds, added in quadrature."""
-        examples = student(self.examples - 1, p) if self.examples > 1 else -float(ndtri(p / 2))
+        examples = student(self.independent - 1, p) if self.independent > 1 else -float(ndtri(p / 2))
         seeds = student(self.freedom, p) * self.of_seeds if self.of_seeds else 0.0
         return math.hypot(examples * self.of_examples, seeds)
 
@@ -106,11 +106,11 @@ def difference(
     value = float(sides[0].mean() - sides[1].mean())
     if abs(value) < ROUNDING * max(1.0, *(abs(side.mean()) for side in sides)):
         value = 0.0
-    examples = min(seed.examples_of(figure) for seed in (*first, *second))
+    independent = min(seed.independent(figure) for seed in (*first, *second))
     spread = float(np.nanstd(drawn[0] - drawn[1], ddof=1))  # a figure may be NaN in some resamples
-    of_examples = max(spread * unbiased(examples), _least(figure, value, examples, first, second))
+    of_examples = max(spread * unbiased(independent), _least(figure, value, independent, first, second))
     ends = first[0].ends.get(figure, ANYWHERE)
-    found = Difference(value, of_examples, is_of_models=min(map(len, sides)) < 2, examples=examples, ends=ends)
+    found = Difference(value, of_examples, is_of_models=min(map(len, sides)) < 2, independent=independent, ends=ends)
     if found.is_of_models:
         return found
     if are_paired:
@@ -148,16 +148,17 @@ def holm(values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _least(figure: str, value: float, examples: int, first: Sequence[Scored], second: Sequence[Scored]) -> float:
+def _least(figure: str, value: float, independent: int, first: Sequence[Scored], second: Sequence[Scored]) -> float:
     """A lower bound on the standard error of a difference over examples.
 
     If a few examples all agree, resamples do not vary, and the bootstrap's error is 0. So the error is at least the
-    difference over √N (in a macro mean, that of each class over the √ of its examples, added in quadrature), and at
-    least the change that a single example can make.
+    difference over √N of `independent` examples or clusters (in a macro mean, that of each class over the √ of its
+    examples, added in quadrature), and at least the change that a single example can make.
     """
-    if not examples:
+    if not independent:
         return 0.0
     low, high = first[0].ends.get(figure, ANYWHERE)
+    examples = min(seed.examples_of(figure) for seed in (*first, *second))
     one = (high - low) / examples if math.isfinite(high - low) else 0.0
     classes = 0.0
     if all(figure in seed.by_class for seed in (*first, *second)):
@@ -165,14 +166,15 @@ def _least(figure: str, value: float, examples: int, first: Sequence[Scored], se
         parts = [np.mean([share.values / share.classes for share in side], axis=0) for side in sides]
         fewest = np.min([share.examples for side in sides for share in side], axis=0)
         classes = math.sqrt(float(((parts[0] - parts[1]) ** 2 / fewest).sum()))
-    return max(abs(value) / math.sqrt(examples), classes, one)
+    return max(abs(value) / math.sqrt(independent), classes, one)
 
 
 def _test(figure: str, seeds: Sequence[Scored], found: Difference) -> tuple[str, float]:
     """The test of a difference between models of two methods, and its p."""
     shares = [seed.shares[figure] for seed in seeds if figure in seed.shares]
-    # McNemar's test needs independent decisions; those of several seeds on one example are not.
-    if len(seeds) == len(shares) == 2 and np.array_equal(shares[0].among, shares[1].among):
+    # McNemar's test needs independent decisions; those of several seeds on one example, or on one text, are not.
+    is_independent = len(seeds) == len(shares) == 2 and seeds[0].clusters is None
+    if is_independent and np.array_equal(shares[0].among, shares[1].among):
         return "exact McNemar", mcnemar(shares[0].hits, shares[1].hits)
     return "paired bootstrap" if found.is_of_models else "examples and seeds", found.p
 

@@ -3,6 +3,9 @@
 A resample of N examples is a row of weights: how often each example was drawn. A metric maps weights (R, N) to R
 figures at once, mostly by matrix products.
 
+Examples that share a text, such as the questions on a passage, are not independent. They form a cluster, and whole
+clusters are drawn (Davison and Hinkley 1997, section 3.8).
+
 Figures vary with the examples of the test set and with the seed. For examples the interval is Wilson's if the figure is
 a share of them, else the bootstrap's. For a mean over seeds, Student's interval is added; half-widths add in quadrature
 (MOVER: Zou and Donner 2008, Statistics in Medicine 27). An interval always contains its figure and stays within its
@@ -10,7 +13,7 @@ scale.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,6 +30,7 @@ ROUNDING = 1e-9  # of the scale; a narrower interval counts as one of width 0
 Figures = dict[str, np.ndarray]  # name → (R,)
 Resampled = Callable[[np.ndarray], Figures]  # weights (R, N) → a figure for each row of them
 Ends = tuple[float, float]  # of a scale
+Clusters = np.ndarray | None  # (N,), the number of each example's cluster, from 0; None if examples are independent
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ class Scored:
     examples: Mapping[str, int] = field(default_factory=dict)  # the number behind each figure, where known
     by_class: Mapping[str, ByClass] = field(default_factory=dict)
     ends: Mapping[str, Ends] = field(default_factory=dict)  # of the figures' scales, where known
+    clusters: Clusters = None
 
     def examples_of(self, figure: str) -> int:
         """The number of examples behind a figure, at least one; 0 if it is not known."""
@@ -74,23 +79,38 @@ class Scored:
             return 0
         return max(1, self.examples[figure] if share is None else int(share.among.sum()))
 
+    def independent(self, figure: str) -> int:
+        """The number of clusters behind a figure, at most; of examples, if all are independent; 0 if not known."""
+        examples = self.examples_of(figure)
+        return examples if self.clusters is None else min(examples, int(self.clusters.max()) + 1)
 
-def resamples(examples: int, count: int, seed: int) -> Iterator[np.ndarray]:
+
+def clusters_of(keys: Sequence[Hashable]) -> Clusters:
+    """The clusters of examples with equal keys; None if all keys differ, or if all are equal."""
+    numbers: dict[Hashable, int] = {}
+    clusters = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
+    return clusters if 1 < len(numbers) < len(keys) else None
+
+
+def resamples(examples: int, count: int, seed: int, clusters: Clusters = None) -> Iterator[np.ndarray]:
     """Weights of `count` resamples, in chunks (R, N), float64; the same for the same seed."""
     generator = np.random.default_rng(seed)
+    units = examples if clusters is None else int(clusters.max()) + 1
     rows = max(1, CHUNK // examples)
     for first in range(0, count, rows):
         drawn = min(rows, count - first)
-        places = generator.integers(examples, size=(drawn, examples), dtype=np.int32)
-        places += np.arange(drawn, dtype=np.int32)[:, None] * examples
-        weights = np.bincount(places.ravel(), minlength=drawn * examples)
-        yield weights.reshape(drawn, examples).astype(np.float64)
+        places = generator.integers(units, size=(drawn, units), dtype=np.int32)
+        places += np.arange(drawn, dtype=np.int32)[:, None] * units
+        weights = np.bincount(places.ravel(), minlength=drawn * units).reshape(drawn, units).astype(np.float64)
+        yield weights if clusters is None else weights[:, clusters]
 
 
-def resample(resampled: Mapping[str, Resampled], examples: int, count: int, seed: int) -> dict[str, Figures]:
+def resample(
+    resampled: Mapping[str, Resampled], examples: int, count: int, seed: int, clusters: Clusters = None
+) -> dict[str, Figures]:
     """The figures of several models on the same resamples, which makes them comparable: name → figure → (count,)."""
     parts: dict[str, list[Figures]] = {name: [] for name in resampled}
-    for weights in resamples(examples, count, seed):
+    for weights in resamples(examples, count, seed, clusters):
         for name, figures in resampled.items():
             parts[name].append(figures(weights))
     return {name: {key: np.concatenate([part[key] for part in all_parts]) for key in all_parts[0]}
@@ -168,18 +188,39 @@ def wilson_interval(share: float, examples: float) -> Interval:
     return clipped(share, {"low": (middle - reach) / whole, "high": (middle + reach) / whole}, (0.0, 1.0))
 
 
+def effective_examples(share: Share, clusters: Clusters) -> float:
+    """How many independent examples would tell as much about the share: their number over the design effect.
+
+    That is the share's variance over clusters as a multiple of its variance over examples, at least 1, with Student's t
+    for few clusters (Korn and Graubard 1998, Survey Methodology 24). A share of 0 or 1 varies over neither: then all
+    examples count.
+    """
+    examples = int(share.among.sum())
+    if clusters is None or share.value in (0, 1):
+        return examples
+    of_examples = (share.hits - share.value)[share.among]
+    members = clusters[share.among]
+    of_clusters = np.bincount(members, of_examples)[np.unique(members)]
+    if len(of_clusters) == 1:
+        return 1
+    wide, narrow = (student(len(parts) - 1) ** 2 * len(parts) / (len(parts) - 1) * float(parts @ parts)
+                    for parts in (of_clusters, of_examples))  # fmt: skip
+    return examples / max(1.0, wide / narrow)
+
+
 def interval_of_examples(
-    value: float, shares: Sequence[Share], drawn: np.ndarray, examples: int, ends: Ends
+    value: float, shares: Sequence[Share], drawn: np.ndarray, examples: int, ends: Ends, clusters: Clusters = None
 ) -> Interval:
     """The interval over examples of a figure, or of its mean over seeds.
 
     `shares` has one for each seed, none if the figure is no share; `drawn` (R,) is the figure in resamples. If all
-    resamples agree, the interval is Wilson's, as if the figure were a share of `examples`. From a single example the
-    interval is the whole scale, unless the figure is at an end of it.
+    resamples agree, the interval is Wilson's, as if the figure were a share of `examples`, which are independent. From
+    a single one the interval is the whole scale, unless the figure is at an end of it.
     """
     low, high = ends
     if shares:
-        share, among = np.mean([(seed.value, seed.among.sum()) for seed in shares], axis=0).tolist()
+        known = [(seed.value, effective_examples(seed, clusters)) for seed in shares]
+        share, among = np.mean(known, axis=0).tolist()
         found = wilson_interval(share, among)
     else:
         found = centred_interval(value, drawn, examples, ends)
@@ -210,12 +251,12 @@ def _over_examples(name: str, seeds: Sequence[Scored]) -> Interval:
     ends = seeds[0].ends.get(name, ANYWHERE)
     value = float(np.mean([seed.figures[name] for seed in seeds]))
     drawn = np.mean([seed.drawn[name] for seed in seeds], axis=0)
-    examples = min(seed.examples.get(name, 0) for seed in seeds)
+    examples = min(seed.independent(name) for seed in seeds)
     if examples > 1 and all(name in seed.by_class for seed in seeds):
         centred = centred_interval(value, drawn, examples, ends)
         return with_classes(value, centred, [seed.by_class[name] for seed in seeds], ends)
     shares = [seed.shares[name] for seed in seeds] if all(name in seed.shares for seed in seeds) else []
-    return interval_of_examples(value, shares, drawn, examples, ends)
+    return interval_of_examples(value, shares, drawn, examples, ends, seeds[0].clusters)
 
 
 def with_classes(value: float, interval: Interval, seeds: Sequence[ByClass], ends: Ends) -> Interval:

@@ -65,6 +65,19 @@ def test_scores_of_answers() -> None:
     assert scores["intervals"]["exact_match"] == pytest.approx({name: 100 * bounds[name] for name in bounds})
 
 
+def test_intervals_are_over_passages_that_have_several_questions() -> None:
+    """Two passages, of four and of two questions, which are answered right in one only: little is known of 4 of 6."""
+    passages = [("Ada met Bob", range(4)), ("Eve met Bob", range(4, 6))]
+    document = {"data": [{"paragraphs": [
+        {"context": text, "qas": [{"id": str(n), "question": "?", "answers": [{"text": "Bob", "answer_start": 8}]}
+                                  for n in numbers]} for text, numbers in passages]}]}  # fmt: skip
+    Path("data.json").write_text(json.dumps(document))
+    Path("given.json").write_text(json.dumps({str(n): "Bob" if n < 4 else "Eve" for n in range(6)}))
+    scores: dict = _scores(retrace("score", "squad", "data.json", "given.json", "--intervals"))
+    alone = wilson_interval(2 / 3, 6)
+    assert scores["intervals"]["exact_match"]["low"] < 100 * alone["low"] / 2
+
+
 def test_probabilities_of_no_answer_take_answers_back() -> None:
     numbers = {"b": 0.75, "a": 0.25}
     scores = _scores(_squad(WHOLE, numbers=numbers))

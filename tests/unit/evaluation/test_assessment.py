@@ -296,6 +296,37 @@ def test_questions_by_span_and_null_score() -> None:
     assert set(task.baselines) == {"no_answer", "word_overlap"}
 
 
+def test_whole_passages_are_drawn_as_their_questions_are_alike() -> None:
+    """All of a passage's five questions are answered, or none: intervals are about √5 times as wide as by question."""
+    right = np.arange(40) % 3 > 0
+    found = {}
+    for passages in ("shared", "own"):
+        named = [f"Ada did {place // 5 if passages == 'shared' else place}." for place in range(200)]
+        questions = [Question(str(place), text, "Who?", (Answer("Ada", 0),)) for place, text in enumerate(named)]
+        answers = _answers((str(place), "Ada" if right[place // 5] else "did", 1.0, 0.0) for place in range(200))
+        found[passages] = _assess_one(QuestionAnsweringTask([], questions), answers, "squad_v2")
+    widths = {}
+    for passages, details in found.items():
+        ends = details.methods["full"].intervals["exact_match"]
+        widths[passages] = ends["high"] - ends["low"]
+    assert widths["shared"] == pytest.approx(5**0.5 * widths["own"], rel=0.06)
+    said = "whole passages are resampled, 40 in all, as examples that share one are not independent"
+    assert found["shared"].notes["intervals, p values"] == said
+    assert "intervals, p values" not in found["own"].notes
+    # A group of examples, such as those of one length, has the passages of its own questions.
+    (every,) = found["shared"].methods["full"].groups["question word"].values()
+    assert every.intervals["f1"] == found["shared"].methods["full"].intervals["f1"]
+
+
+def test_the_first_text_of_a_pair_is_what_examples_share() -> None:
+    pairs = [Example(f"text {number // 2}", f"aspect {number}", number % 2) for number in range(8)]
+    task = ClassificationTask(CLASSES, TRAIN, pairs)
+    assert task.clusters is not None
+    assert task.clusters.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert task.notes["intervals, p values"].startswith("whole first texts are resampled, 4 in all")
+    assert TASK.clusters is None
+
+
 def test_scores_by_threshold_go_from_always_abstaining_to_never() -> None:
     """Ten questions, of which the surer five have an answer; four of these are answered right."""
     golds, spans = [("Ada",)] * 5 + [()] * 5, ["Ada"] * 4 + ["Bob"] + ["Ada"] * 5

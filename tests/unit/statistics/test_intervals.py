@@ -16,6 +16,59 @@ def test_a_seed_draws_as_many_examples_as_there_are_however_large_the_chunks(mon
     assert np.array_equal(whole, np.concatenate(list(ci.resamples(50, 300, seed=3))))
 
 
+def test_examples_that_share_a_text_are_drawn_together() -> None:
+    """The weights of a text's examples are equal; those of the three texts sum to three."""
+    clusters = ci.clusters_of(["a", "b", "a", "c", "a"])
+    (weights,) = ci.resamples(5, 200, seed=3, clusters=clusters)
+    assert np.array_equal(weights[:, [0, 0]], weights[:, [2, 4]])
+    assert set(weights[:, [0, 1, 3]].sum(axis=1)) == {3}
+
+
+@pytest.mark.parametrize("keys", ["abcd", "aaaa", "a"])
+def test_with_one_example_for_each_text_or_one_text_for_all_examples_are_independent(keys: str) -> None:
+    assert ci.clusters_of(keys) is None
+
+
+def test_a_share_of_examples_that_share_texts_counts_as_one_of_fewer() -> None:
+    """Three texts of four examples with 4, 4 and 0 right: errors of examples 1/3 and -2/3, of texts 4/3, 4/3, -8/3.
+
+    Their squares sum to 8/3 and 32/3. With the divisors N - 1 and Student's t of two and eleven degrees of freedom, the
+    variance over texts is (32/3 · 3/2 · 4.302653²) / (8/3 · 12/11 · 2.200985²) times that over examples.
+    """
+    share, clusters = ci.Share.among_all(np.arange(12) < 8), np.arange(12) // 4
+    expected = 12 * (8 / 3 * 12 / 11 * 2.200985**2) / (32 / 3 * 3 / 2 * 4.302653**2)
+    assert ci.effective_examples(share, clusters) == pytest.approx(expected, rel=1e-5)
+    found = ci.interval_of_examples(2 / 3, [share], np.empty(0), 12, (0.0, 1.0), clusters)
+    assert found == pytest.approx(ci.wilson_interval(2 / 3, expected), rel=1e-5)
+
+
+def test_examples_that_share_texts_never_count_as_more_than_they_are() -> None:
+    """Each text has a right and a wrong one, so texts vary less than examples; and a share of 1 varies over neither."""
+    clusters = np.arange(12) // 2
+    assert ci.effective_examples(ci.Share.among_all(np.arange(12) % 2 == 0), clusters) == 12
+    assert ci.effective_examples(ci.Share.among_all(np.ones(12, bool)), clusters) == 12
+    of_one_text = np.arange(12) < 2
+    assert ci.effective_examples(ci.Share(np.arange(12) == 0, of_one_text), clusters) == 1
+
+
+@pytest.mark.parametrize("has_clusters", [True, False])
+def test_intervals_hold_the_truth_only_if_texts_are_drawn_whole(has_clusters: bool) -> None:
+    """Thirty texts of five examples, all right or all wrong: by example, intervals are √5 times too narrow."""
+    generator, held = np.random.default_rng(1), dict.fromkeys(("share", "points"), 0)
+    clusters = np.arange(150) // 5 if has_clusters else None
+    for sample in range(200):
+        right = np.repeat(generator.random(30) < 0.6, 5)
+        resampled = {"": ci.mean_of({"share": right, "points": right * 10.0})}
+        drawn = ci.resample(resampled, 150, 200, sample, clusters)[""]
+        shares, ends = {"share": ci.Share.among_all(right)}, {"share": (0.0, 1.0), "points": (0.0, 10.0)}
+        figures = {"share": float(right.mean()), "points": float(right.mean() * 10)}
+        scored = ci.Scored(figures, drawn, shares, {"points": 150}, ends=ends, clusters=clusters)
+        found = ci.intervals([scored])
+        for name, truth in (("share", 0.6), ("points", 6.0)):
+            held[name] += found[name]["low"] <= truth <= found[name]["high"]
+    assert all((count / 200 > 0.91) == has_clusters for count in held.values())
+
+
 @given(st.integers(1, 400), st.integers(0, 400))
 def test_wilson_as_scipy_has_it(examples: int, right: int) -> None:
     right = min(right, examples)
