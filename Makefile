@@ -7,7 +7,7 @@ export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR: # where Debian lacks python3-venv, `python -m venv` fails and leaves a Python without pip
-.PHONY: help setup repro demo test torture mutants bench hub-demo check lock format clean
+.PHONY: help setup repro demo test test-all torture mutants bench hub-demo check lock format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -23,7 +23,10 @@ demo: $(BIN)/.run ## A page on this machine on which all trained models answer s
 	retrace demo
 
 # Four workers for two cores: a test that waits for a process leaves one idle.
-test: $(BIN)/.dev ## Run the tests
+test: $(BIN)/.dev ## Run the tests, but for those marked thorough
+	pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not thorough"
+
+test-all: $(BIN)/.dev ## Run all tests
 	pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 torture: $(BIN)/.dev ## Malformed input, kills, damage, full disks (as root), two at once, cut remotes, odd places, 200 edits: refused, or the same bytes? Hours

@@ -3,6 +3,8 @@
 import random
 from pathlib import Path
 
+import pytest
+
 from retrace.core.files import atomic_folder
 from tests.campaigns import disks, twice
 from tests.campaigns.damage import in_process
@@ -13,6 +15,7 @@ from tests.toy import ROOT, Project
 KILLS = (Trial("finetune-squad@squad-full-1", "all", 0.25), Trial("evaluate", "stage", 0.6))
 
 
+@pytest.mark.thorough
 def test_a_pipeline_that_was_killed_ends_with_the_same_bytes(finished: Project, tmp_path: Path) -> None:
     trials = Trials(finished.folder, tmp_path / "trial")
     found = [trials.kill(trial) for trial in KILLS]
@@ -25,6 +28,7 @@ def test_two_repro_at_once_end_with_the_same_bytes(finished: Project, tmp_path: 
     assert wrong == [], codes
 
 
+@pytest.mark.thorough
 def test_a_project_that_is_edited_killed_and_collected_has_the_same_bytes(finished: Project, tmp_path: Path) -> None:
     soak = Soak(finished.copy(tmp_path / "project"), tmp_path / "site")
     (tmp_path / "project/models/.tokens.partial").mkdir()  # as a killed stage leaves it

@@ -11,6 +11,7 @@ from tests.hub import demo
 pytestmark = pytest.mark.timeout(900)
 
 
+@pytest.mark.thorough
 def test_a_model_is_trained_published_once_and_loaded_by_its_card(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

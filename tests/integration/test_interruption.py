@@ -57,7 +57,7 @@ def _killed_after(project: Project, steps: int, command: list[str]) -> None:
     ("launcher", "variables", "kills"),
     [
         (ALONE, ON_CPU, ((PRETRAIN, (1, 9)), (SQUAD, (2, 8)))),
-        (THREE, ON_CPU, ((PRETRAIN, (9,)), (SQUAD, (2,)))),
+        pytest.param(THREE, ON_CPU, ((PRETRAIN, (9,)), (SQUAD, (2,))), marks=pytest.mark.thorough),
         (TWO, SHARDED, ((PRETRAIN, (1,)), (SQUAD, (8,)))),
     ],
     ids=["one process", "three processes", "two that share"],

@@ -83,6 +83,7 @@ def test_two_processes_fine_tune_a_model_that_they_share(ready: Project) -> None
         _assert_alike(weights.with_name("alone"), weights)
 
 
+@pytest.mark.thorough
 def test_two_machines_give_what_one_gives(ready: Project) -> None:
     """Two launchers on loopback that meet as two machines would."""
     ready.set("precision", "fp32")

@@ -61,7 +61,9 @@ def _publish_there(folder: str, commands: Sequence[Sequence[str]]) -> list[dict[
     return [asdict(retrace("publish", *command)) for command in commands]
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[pytest.mark.thorough] if "causal" in case else []) for case in CASES]
+)
 def test_a_published_model_predicts_what_was_recorded(tmp_path: Path, hub: LocalHub, case: str) -> None:
     """Up to rounding, for each method and task, whole or as an adapter onto the published pretrained model."""
     settings, tasks, methods = CASES[case]

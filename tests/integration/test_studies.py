@@ -9,7 +9,8 @@ from tests.hub import LocalHub
 from tests.hub.content.studies import add_study, fill_folders
 from tests.toy import Project, copy_project
 
-STUDIES = ("bert-mlm-nsp", "sixth", "roberta-small", "plm-peft")
+THOROUGH = (pytest.param(study, marks=pytest.mark.thorough) for study in ("roberta-small", "plm-peft"))
+STUDIES = ("bert-mlm-nsp", "sixth", *THOROUGH)
 
 
 @pytest.mark.parametrize("study", STUDIES)

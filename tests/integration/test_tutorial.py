@@ -72,6 +72,7 @@ def test_an_experiment_changes_one_setting_and_is_applied(clone: Project) -> Non
     _quiet(clone, "dvc", "push")
 
 
+@pytest.mark.thorough
 def test_a_queue_runs_beside_the_workspace(clone: Project) -> None:
     names = [f"seed-{seed}" for seed in (1, 2)]  # one by the queue's worker, one beside it
     for seed, name in enumerate(names, 1):

@@ -12,7 +12,7 @@ from retrace.compute.device import named_out_of_memory
 from retrace.core.errors import InputError
 from retrace.core.files import size, write_json
 from retrace.core.settings import read_params
-from retrace.estimates import needs
+from retrace.estimates import architectures, needs
 from retrace.estimates.architectures import find_model
 from retrace.estimates.needs import base_of
 from tests.commands import refused, retrace
@@ -36,6 +36,9 @@ def machine(here: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     )
     monkeypatch.setattr(needs.torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(needs, "LIMIT", here / "memory.max")
+    known = architectures._architectures()
+    known["bert-base"]["config"]["num_hidden_layers"] = 2  # the other ten take seconds to trace, in every estimate
+    monkeypatch.setattr(architectures, "_architectures", lambda: known)
     return there
 
 

@@ -562,6 +562,7 @@ def test_dvc_plots_fetch_nothing(project: Path, tmp_path: Path, show: Any) -> No
         assert behind == "rgba(0, 0, 0, 0)", "their text is light there"
 
 
+@pytest.mark.thorough
 def test_as_many_questions_as_squad_has_are_all_there_at_once(tmp_path: Path, show: Any) -> None:
     Maker(tmp_path, 872, 11_873, seeds=(1,)).make()
     path = _reported(tmp_path)

@@ -114,6 +114,7 @@ print(shapes, hashlib.sha256(weights).hexdigest())
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_killed_run_ends_with_the_same_bytes_whatever_was_compiled_before(tmp_path: Path, monkeypatch) -> None:
     """By inductor, with dropout; after the kill nothing is compiled, and the first shape is another one."""
     monkeypatch.setenv("RETRACE_COMPILE", "true")
