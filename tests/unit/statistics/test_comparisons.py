@@ -124,26 +124,22 @@ def test_mcnemar_only_of_the_same_examples() -> None:
     assert tests == ["exact McNemar", "paired bootstrap"]
 
 
-def test_examples_that_share_texts_are_not_compared_by_mcnemar() -> None:
-    """Of a hundred texts of four examples, one model has all right, and the other none of twenty; or of one.
+@pytest.mark.parametrize(("texts", "verdict"), [(1, "no difference shown"), (20, "models differ")])
+def test_examples_that_share_texts_are_not_compared_by_mcnemar(texts: int, verdict: str) -> None:
+    """One model has a hundred texts of four examples right, the other all but those of one text, or of twenty.
 
-    By example the test is of eighty differences, by text of twenty: √(0.2 · 0.8 / 99).
+    By example, McNemar's test of four differences has p = 1/8, and of eighty 2⁻⁷⁹; but it is texts that differ.
     """
     clusters = np.arange(N) // 4
-    right, wrong = np.ones(N, bool), {texts: clusters >= texts for texts in (1, 20)}
-    for texts, of_other in wrong.items():
-        models = {"one": right, "other": of_other}
-        drawn = resample({name: mean_of({"accuracy": hits}) for name, hits in models.items()}, N, 4000, 1, clusters)
-        one, other = ([Scored({"accuracy": float(hits.mean())}, drawn[name], {"accuracy": Share.among_all(hits)},
-                              clusters=clusters)] for name, hits in models.items())  # fmt: skip
-        (pair,) = compare({"one": one, "other": other}, LEGEND)
-        assert (pair.test, pair.verdict) == (
-            "paired bootstrap",
-            "models differ" if texts == 20 else "no difference shown",
-        )
-    error = (0.2 * 0.8 / 99) ** 0.5
+    models = {"one": np.ones(N, bool), "other": clusters >= texts}
+    drawn = resample({name: mean_of({"accuracy": hits}) for name, hits in models.items()}, N, 4000, 1, clusters)
+    one, other = ([Scored({"accuracy": float(hits.mean())}, drawn[name], {"accuracy": Share.among_all(hits)},
+                          clusters=clusters)] for name, hits in models.items())  # fmt: skip
+    (pair,) = compare({"one": one, "other": other}, LEGEND)
+    assert (pair.test, pair.verdict) == ("paired bootstrap", verdict)
+    share = texts / 100
     found = difference("accuracy", one, other)
-    assert (found.independent, found.of_examples) == (100, pytest.approx(error, rel=0.03))
+    assert (found.independent, found.of_examples) == (100, pytest.approx((share * (1 - share) / 99) ** 0.5, rel=0.03))
 
 
 def test_both_sources_of_chance_count_by_hand() -> None:

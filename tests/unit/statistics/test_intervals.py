@@ -54,7 +54,7 @@ def test_examples_that_share_texts_never_count_as_more_than_they_are() -> None:
 @pytest.mark.parametrize("has_clusters", [True, False])
 def test_intervals_hold_the_truth_only_if_texts_are_drawn_whole(has_clusters: bool) -> None:
     """Thirty texts of five examples, all right or all wrong: by example, intervals are √5 times too narrow."""
-    generator, held = np.random.default_rng(1), dict.fromkeys(("share", "points"), 0)
+    generator, held = np.random.default_rng(1), {"share": 0, "points": 0}
     clusters = np.arange(150) // 5 if has_clusters else None
     for sample in range(200):
         right = np.repeat(generator.random(30) < 0.6, 5)
@@ -64,8 +64,8 @@ def test_intervals_hold_the_truth_only_if_texts_are_drawn_whole(has_clusters: bo
         figures = {"share": float(right.mean()), "points": float(right.mean() * 10)}
         scored = ci.Scored(figures, drawn, shares, {"points": 150}, ends=ends, clusters=clusters)
         found = ci.intervals([scored])
-        for name, truth in (("share", 0.6), ("points", 6.0)):
-            held[name] += found[name]["low"] <= truth <= found[name]["high"]
+        held["share"] += found["share"]["low"] <= 0.6 <= found["share"]["high"]
+        held["points"] += found["points"]["low"] <= 6.0 <= found["points"]["high"]
     assert all((count / 200 > 0.91) == has_clusters for count in held.values())
 
 
