@@ -84,7 +84,7 @@ class _Assessor:
         task, scoring = self._task, self._scoring
         return TaskDetails(
             headlines=self._headlines,
-            legend={**scoring.legend, "validation_loss": loss_on(task.split)},
+            legend={**scoring.legend, **loss_on(task.split)},
             baselines={name: BaselineDetails(figures=dict(scored.figures), intervals=intervals([scored]))
                        for name, scored in self._baselines.items()},
             methods={method: self._method(method) for method in self._methods},
@@ -117,6 +117,7 @@ class _Assessor:
 
     def _seed(self, run: MethodRun) -> SeedDetails:
         scored, before = self._scored[run.name], self._before[run.name]
+        (loss,) = loss_on(self._task.split)
         flags = decision_flags(self._kept[run.name]) | figure_flags(scored.figures, self._scoring.scales)
         for name, other in (self._baselines | {"before_training": before}).items():
             flags |= self._not_above([scored], [other], name)
@@ -124,9 +125,9 @@ class _Assessor:
             flags |= loss_flags([(epoch.training_loss, epoch.validation_loss) for epoch in run.epochs])
         return SeedDetails(
             epoch=run.kept.number,
-            figures={"validation_loss": run.kept.validation_loss} | dict(scored.figures),
+            figures={loss: run.kept.validation_loss} | dict(scored.figures),
             intervals=intervals([scored]),
-            before={"validation_loss": run.epochs[0].validation_loss} | dict(before.figures),
+            before={loss: run.epochs[0].validation_loss} | dict(before.figures),
             flags=flags,
         )
 

@@ -14,7 +14,7 @@ from retrace.statistics.scales import Comparison, Flags, Interval, Legend
 
 METRICS, DETAILS = Path("reports/metrics.json"), Path("reports/scores.json")
 DATA = "data"  # the key of the data's flags, among the methods
-BESIDE = ("HasAns_f1", "NoAns_f1", "validation_loss")  # figures in metrics.json besides the headlines
+BESIDE = ("HasAns_f1", "NoAns_f1", "validation_loss", "loss")  # figures in metrics.json besides the headlines
 
 Figures = dict[str, int | float]
 Intervals = dict[str, Interval]  # by figure
@@ -68,7 +68,7 @@ class SeedDetails(Record):
     """A method with one seed, at the epoch that was kept."""
 
     epoch: int
-    figures: Figures  # the validation loss is among them
+    figures: Figures  # the loss is among them
     intervals: Intervals
     before: Figures  # the same before training
     flags: Flags = Field(default={})

@@ -202,8 +202,7 @@ class _Judge:
         from retrace.evaluation.outcomes import Scoring  # here, as its metrics take seconds to import
 
         kind = kind_of(task, self._sides)
-        legend = Scoring(getattr(self._params.metrics, kind)).legend | CURVES
-        return legend | {"validation_loss": loss_on(task_and_part(task)[1])}
+        return Scoring(getattr(self._params.metrics, kind)).legend | CURVES | loss_on(task_and_part(task)[1])
 
 
 def _drawn(place: Place) -> str:

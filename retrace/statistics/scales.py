@@ -1,7 +1,7 @@
 """Scales of figures, their intervals and comparisons: the types that statistics, evaluation and reports share."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from retrace.core.files import rounded
@@ -59,10 +59,10 @@ MEASURES: Legend = {  # of training runs; they vary with the machine
 }
 
 
-def loss_on(part: str) -> Figure:
-    """The loss at the epoch that was kept: on dev the validation loss, on a test set just the loss."""
-    loss = CURVES["validation_loss"]
-    return loss if part == "dev" else replace(loss, name="loss")
+def loss_on(part: str) -> Legend:
+    """The loss at the epoch that was kept, by its key: on dev the validation loss, on a test set just the loss."""
+    name = "validation loss" if part == "dev" else "loss"
+    return {name.replace(" ", "_"): Figure("loss", "lower", name)}
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ def test_both_splits_are_scored_and_the_test_split_does_not_choose_the_epoch(sou
     assert (before.number, before.kept, after.number, after.kept) == (0, False, kept, True)
     right = after.rows["label"] == (after.rows["logit_1"] > after.rows["logit_0"])
     assert metrics["moods-test"]["full"]["accuracy"] == sum(right) / len(TEST)
-    assert metrics["moods-test"]["full"]["validation_loss"] == pytest.approx(after.validation_loss, rel=1e-5)
+    assert metrics["moods-test"]["full"]["loss"] == pytest.approx(after.validation_loss, rel=1e-5)
     assert not Path("reports/curves/tasks/moods-test.csv").exists()
     validated = [(PREDICTED / name).read_bytes() for name in (PREDICTIONS, LOSSES)]
 
