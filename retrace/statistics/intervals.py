@@ -192,17 +192,19 @@ def effective_examples(share: Share, clusters: Clusters) -> float:
     """How many independent examples would tell as much about the share: their number over the design effect.
 
     That is the share's variance over clusters as a multiple of its variance over examples, at least 1, with Student's t
-    for few clusters (Korn and Graubard 1998, Survey Methodology 24). A share of 0 or 1 varies over neither: then all
-    examples count.
+    for few clusters (Korn and Graubard 1998, Survey Methodology 24). A share of 0 or 1 varies over neither: then each
+    cluster counts as one example. One cluster with another share tells nothing of others: 0.
     """
     examples = int(share.among.sum())
-    if clusters is None or share.value in (0, 1):
+    if clusters is None:
         return examples
     of_examples = (share.hits - share.value)[share.among]
     members = clusters[share.among]
     of_clusters = np.bincount(members, of_examples)[np.unique(members)]
+    if share.value in (0, 1):
+        return len(of_clusters)
     if len(of_clusters) == 1:
-        return 1
+        return 0
     wide, narrow = (student(len(parts) - 1) ** 2 * len(parts) / (len(parts) - 1) * float(parts @ parts)
                     for parts in (of_clusters, of_examples))  # fmt: skip
     return examples / max(1.0, wide / narrow)
@@ -254,16 +256,16 @@ def _over_examples(name: str, seeds: Sequence[Scored]) -> Interval:
     examples = min(seed.independent(name) for seed in seeds)
     if examples > 1 and all(name in seed.by_class for seed in seeds):
         centred = centred_interval(value, drawn, examples, ends)
-        return with_classes(value, centred, [seed.by_class[name] for seed in seeds], ends)
+        return with_classes(value, centred, [seed.by_class[name] for seed in seeds], ends, examples)
     shares = [seed.shares[name] for seed in seeds] if all(name in seed.shares for seed in seeds) else []
     return interval_of_examples(value, shares, drawn, examples, ends, seeds[0].clusters)
 
 
-def with_classes(value: float, interval: Interval, seeds: Sequence[ByClass], ends: Ends) -> Interval:
+def with_classes(value: float, interval: Interval, seeds: Sequence[ByClass], ends: Ends, independent: int) -> Interval:
     """The interval of a macro mean in which some classes have a figure of 0 or 1; one `ByClass` per seed.
 
-    Resamples hardly move such a class's figure, so Wilson's interval of its examples is added, weighted as the class is
-    in the mean; half-widths add in quadrature.
+    Resamples hardly move such a class's figure, so Wilson's interval of its examples, of which at most so many are
+    `independent`, is added, weighted as the class is in the mean; half-widths add in quadrature.
     """
     values = np.mean([seed.values for seed in seeds], axis=0)
     weight = 1 / float(np.mean([seed.classes for seed in seeds]))
@@ -271,7 +273,7 @@ def with_classes(value: float, interval: Interval, seeds: Sequence[ByClass], end
     counts = np.mean([seed.examples for seed in seeds], axis=0)
     for figure, examples in zip(values.tolist(), counts.tolist(), strict=True):
         if figure in (0, 1):
-            found = wilson_interval(figure, examples)
+            found = wilson_interval(figure, min(examples, independent))
             below.append(weight * (figure - found["low"]))
             above.append(weight * (found["high"] - figure))
     return clipped(value, {"low": value - math.hypot(*below), "high": value + math.hypot(*above)}, ends)

@@ -172,6 +172,17 @@ def test_rare_classes_make_a_mean_over_classes_uncertain() -> None:
     assert difference("recall_macro", [both], [none]).of_examples == pytest.approx(0.5 / 2**0.5)
 
 
+def test_a_model_without_an_error_on_few_texts_is_as_uncertain_in_every_figure() -> None:
+    """Twenty texts of thirty examples: little is known of others. The macro mean is of two classes that may vary."""
+    scoring, labels = Scoring(("accuracy", "recall", "f1")), np.arange(600) % 2
+    right = Classified(("no", "yes"), labels, labels)
+    found = intervals([scoring.scored({"": right}, 100, 0, np.arange(600) // 30)[""]])
+    of_texts = wilson_interval(1, 20)
+    for figure in ("accuracy", "recall", "recall_weighted", "f1", "f1_weighted"):
+        assert found[figure] == pytest.approx(of_texts)
+    assert found["f1_macro"]["low"] == pytest.approx(1 - 0.5 * 2**0.5 * (1 - of_texts["low"]))
+
+
 def test_figures_of_a_rare_class_are_uncertain() -> None:
     """Five of 500 texts, all right: Wilson's interval of 5 of 5, on each figure's scale."""
     labels = np.repeat([0, 1], [495, 5])
