@@ -253,7 +253,7 @@ def _over_examples(name: str, seeds: Sequence[Scored]) -> Interval:
     ends = seeds[0].ends.get(name, ANYWHERE)
     value = float(np.mean([seed.figures[name] for seed in seeds]))
     drawn = np.mean([seed.drawn[name] for seed in seeds], axis=0)
-    examples = min(seed.independent(name) for seed in seeds)
+    examples = min(seed.independent(name) if seed.examples.get(name) else 0 for seed in seeds)
     if examples > 1 and all(name in seed.by_class for seed in seeds):
         centred = centred_interval(value, drawn, examples, ends)
         return with_classes(value, centred, [seed.by_class[name] for seed in seeds], ends, examples)

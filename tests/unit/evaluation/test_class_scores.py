@@ -217,6 +217,13 @@ def test_f1_counts_texts_labelled_or_predicted_as_the_class() -> None:
     assert f1.examples(Classified(("a", "b"), labels, predicted)) == {"f1": 11}
 
 
+def test_f1_of_a_class_that_no_text_has_and_that_is_never_predicted_may_be_anything() -> None:
+    nothing = Classified(("a", "b"), np.zeros(40, int), np.zeros(40, int))
+    for clusters in (None, np.arange(40) // 4):
+        (scored,) = Scoring(("f1",)).scored({"": nothing}, 100, 1, clusters).values()
+        assert intervals([scored])["f1"] == {"low": 0.0, "high": 1.0}
+
+
 @pytest.mark.parametrize("classes", ["a", "ab", "abc"])
 def test_a_correlation_on_a_single_class_may_be_anything_however_many_texts_there_are(classes: str) -> None:
     """It is 0 whatever a model says."""
