@@ -108,7 +108,7 @@ def difference(
         value = 0.0
     independent = min(seed.independent(figure) for seed in (*first, *second))
     spread = float(np.nanstd(drawn[0] - drawn[1], ddof=1))  # a figure may be NaN in some resamples
-    of_examples = max(spread * unbiased(independent), _least(figure, value, independent, first, second))
+    of_examples = max(spread * unbiased(independent), _least(figure, value, first, second))
     ends = first[0].ends.get(figure, ANYWHERE)
     found = Difference(value, of_examples, is_of_models=min(map(len, sides)) < 2, independent=independent, ends=ends)
     if found.is_of_models:
@@ -148,17 +148,18 @@ def holm(values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _least(figure: str, value: float, independent: int, first: Sequence[Scored], second: Sequence[Scored]) -> float:
+def _least(figure: str, value: float, first: Sequence[Scored], second: Sequence[Scored]) -> float:
     """A lower bound on the standard error of a difference over examples.
 
     If a few examples all agree, resamples do not vary, and the bootstrap's error is 0. So the error is at least the
-    difference over √N of `independent` examples or clusters (in a macro mean, that of each class over the √ of its
-    examples, added in quadrature), and at least the change that a single example can make.
+    difference over √N (in a macro mean, that of each class over the √ of its examples, added in quadrature), and at
+    least the change that a single example can make. N counts examples even if they share texts: texts of many examples
+    vary in resamples, and over the √ of up to six texts no difference would exceed Student's interval.
     """
-    if not independent:
+    examples = min(seed.examples_of(figure) for seed in (*first, *second))
+    if not examples:
         return 0.0
     low, high = first[0].ends.get(figure, ANYWHERE)
-    examples = min(seed.examples_of(figure) for seed in (*first, *second))
     one = (high - low) / examples if math.isfinite(high - low) else 0.0
     classes = 0.0
     if all(figure in seed.by_class for seed in (*first, *second)):
@@ -166,7 +167,7 @@ def _least(figure: str, value: float, independent: int, first: Sequence[Scored],
         parts = [np.mean([share.values / share.classes for share in side], axis=0) for side in sides]
         fewest = np.min([share.examples for side in sides for share in side], axis=0)
         classes = math.sqrt(float(((parts[0] - parts[1]) ** 2 / fewest).sum()))
-    return max(abs(value) / math.sqrt(independent), classes, one)
+    return max(abs(value) / math.sqrt(examples), classes, one)
 
 
 def _test(figure: str, seeds: Sequence[Scored], found: Difference) -> tuple[str, float]:

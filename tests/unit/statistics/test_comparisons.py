@@ -142,6 +142,19 @@ def test_examples_that_share_texts_are_not_compared_by_mcnemar(texts: int, verdi
     assert (found.independent, found.of_examples) == (100, pytest.approx((share * (1 - share) / 99) ** 0.5, rel=0.03))
 
 
+@pytest.mark.parametrize(("texts", "is_shown"), [(2, False), (3, True), (6, True)])
+def test_on_few_texts_of_many_examples_a_large_difference_is_shown(texts: int, is_shown: bool) -> None:
+    """One model has 95% right, the other 5%. Of two texts, 12.7 (Student's t) · 0.9 / √80 exceeds the difference."""
+    examples = np.arange(40 * texts)
+    clusters, models = examples % texts, {"one": examples % 20 > 0, "other": examples % 20 == 0}
+    resampled = {name: mean_of({"accuracy": hits}) for name, hits in models.items()}
+    drawn = resample(resampled, len(examples), 400, 1, clusters)
+    one, other = ([Scored({"accuracy": float(hits.mean())}, drawn[name], {"accuracy": Share.among_all(hits)},
+                          clusters=clusters)] for name, hits in models.items())  # fmt: skip
+    found = difference("accuracy", one, other)
+    assert (found.interval["low"] > 0, found.p < 0.05) == (is_shown, is_shown)
+
+
 def test_both_sources_of_chance_count_by_hand() -> None:
     # Over examples: a standard deviation of 3. Over seeds: variances of 32 and 0 of two seeds each, √(32 / 2 + 0) = 4.
     drawn = {"f1": np.array([-1.0, 0.0, 1.0]) * 3}
