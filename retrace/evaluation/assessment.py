@@ -16,7 +16,7 @@ from retrace.evaluation.settings import MetricSettings
 from retrace.results.grid import Kind
 from retrace.results.predictions import PredictedEpoch, kept_epoch
 from retrace.statistics.comparisons import compare, difference, flag_unless_better
-from retrace.statistics.intervals import Scored, clusters_of, intervals
+from retrace.statistics.intervals import Scored, intervals
 from retrace.statistics.scales import Flags, loss_on
 
 SCRATCH = "scratch"  # the method without pretraining, a baseline for the others
@@ -77,7 +77,8 @@ class _Assessor:
         self, scoring: Scoring, outcomes: Mapping[str, Any], which: np.ndarray | slice = EVERY
     ) -> dict[str, Scored]:
         """The figures of outcomes of some of the examples, (N,), bool."""
-        clusters = None if self._task.clusters is None else clusters_of(self._task.clusters[which].tolist())
+        # In a group with one text, examples are not independent either, so `clusters_of` does not decide.
+        clusters = None if self._task.clusters is None else pd.factorize(self._task.clusters[which])[0]
         return scoring.scored(outcomes, self._settings.bootstrap_samples, self._settings.seed, clusters)
 
     def details(self) -> TaskDetails:

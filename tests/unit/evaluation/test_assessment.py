@@ -318,6 +318,17 @@ def test_whole_passages_are_drawn_as_their_questions_are_alike() -> None:
     assert every.intervals["f1"] == found["shared"].methods["full"].intervals["f1"]
 
 
+def test_one_text_tells_as_little_in_a_group_as_in_a_figure_of_its_examples() -> None:
+    """Only one of three passages has answers; eight of ten are found."""
+    questions = [Question(str(place), "Ada did.", "Who?", (Answer("Ada", 0),)) for place in range(10)]
+    questions += [Question(str(place), f"Bob did {place % 2}.", "Who?", ()) for place in range(10, 20)]
+    answers = _answers((str(place), "Ada" if place < 8 else "did", 1.0, 2.0 * (place > 12)) for place in range(20))
+    full = _assess_one(QuestionAnsweringTask([], questions), answers, "squad_v2").methods["full"]
+    group, nothing = full.groups["answer"]["has an answer"], {"low": 0.0, "high": 100.0}
+    assert (group.intervals["exact_match"], group.intervals["f1"]) == (nothing, nothing)
+    assert full.intervals["HasAns_exact_match"] == nothing
+
+
 def test_the_first_text_of_a_pair_is_what_examples_share() -> None:
     pairs = [Example(f"text {number // 2}", f"aspect {number}", number % 2) for number in range(8)]
     task = ClassificationTask(CLASSES, TRAIN, pairs)
