@@ -80,9 +80,16 @@ class Scored:
         return max(1, self.examples[figure] if share is None else int(share.among.sum()))
 
     def independent(self, figure: str) -> int:
-        """The number of clusters behind a figure, at most; of examples, if all are independent; 0 if not known."""
+        """The number of clusters behind a figure, at most unless it is a share; of examples, if all are independent.
+
+        0 if not known.
+        """
         examples = self.examples_of(figure)
-        return examples if self.clusters is None else min(examples, int(self.clusters.max()) + 1)
+        if self.clusters is None:
+            return examples
+        share = self.shares.get(figure)
+        among = self.clusters if share is None else self.clusters[share.among]
+        return min(examples, max(1, len(np.unique(among))))
 
 
 def clusters_of(keys: Sequence[Hashable]) -> Clusters:

@@ -142,6 +142,14 @@ def test_examples_that_share_texts_are_not_compared_by_mcnemar(texts: int, verdi
     assert (found.independent, found.of_examples) == (100, pytest.approx((share * (1 - share) / 99) ** 0.5, rel=0.03))
 
 
+def test_a_share_of_some_examples_has_the_freedom_of_their_texts() -> None:
+    """Recall of forty examples, in ten of a hundred texts; without any such example one counts."""
+    clusters, labels = np.arange(N) // 4, np.arange(N) < 40
+    for among, texts in ((labels, 10), (~labels, 90), (np.zeros(N, bool), 1)):
+        model = Scored({"recall": 0.0}, {}, {"recall": Share(np.zeros(N, bool), among)}, clusters=clusters)
+        assert model.independent("recall") == texts
+
+
 @pytest.mark.parametrize(("texts", "is_shown"), [(2, False), (3, True), (6, True)])
 def test_on_few_texts_of_many_examples_a_large_difference_is_shown(texts: int, is_shown: bool) -> None:
     """One model has 95% right, the other 5%. Of two texts, 12.7 (Student's t) · 0.9 / √80 exceeds the difference."""
