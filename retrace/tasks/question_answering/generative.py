@@ -81,15 +81,14 @@ class GenerativeTask(QuestionAnswering):
     def __init__(self, folder: Path, tokenizer: SubwordTokenizer, settings: AnswerSettings) -> None:
         super().__init__(folder, tokenizer, settings)
         self._cues = [ids_after_space(tokenizer, cue) for cue in (QUESTION, ANSWER)]
-        # A window has the special tokens of a pair of texts; a prompt has one, and the cues.
-        added = tokenizer.num_special_tokens_to_add(True)
-        self._room = settings.max_length - settings.max_answer_length - sum(map(len, self._cues)) + added - 1
-        if self._room < SHORTEST_PROMPT:
+        room = settings.max_length - settings.max_answer_length - sum(map(len, self._cues)) - 1  # 1: the begin token
+        if room < SHORTEST_PROMPT:
             raise InputError(
                 f"params.yaml: {self.name}.max_answer_length: {settings.max_answer_length} is not allowed; "
-                f"of {self.name}.max_length ({settings.max_length}) it leaves {max(0, self._room)} tokens to read, "
+                f"of {self.name}.max_length ({settings.max_length}) it leaves {max(0, room)} tokens to read, "
                 f"fewer than {SHORTEST_PROMPT}"
             )
+        self._window = room + tokenizer.num_special_tokens_to_add(True)  # tokens of a window with as much to read
 
     @classmethod
     def read(cls, folder: Path, base: Path, settings: AnswerSettings) -> Self:
@@ -111,7 +110,7 @@ class GenerativeTask(QuestionAnswering):
     def encoded(self, questions: Sequence[Question], training: bool = False) -> list[Prompt]:
         """A prompt for each of these questions, in their order, to generate an answer or to train on it."""
         stride = self._settings.doc_stride
-        windows = window_questions(self.name, self._tokenizer, questions, self._room, stride, after_space=True)
+        windows = window_questions(self.name, self._tokenizer, questions, self._window, stride, after_space=True)
         by_question = groupby(windows, key=lambda window: window.question.id)
         return [self._prompt(chosen_window(list(group), training), not training) for _, group in by_question]
 

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 from typing import Any, cast
 
@@ -147,8 +148,13 @@ def test_a_masked_family_cannot_generate(tmp_path: Path) -> None:
 
 
 def test_answers_that_leave_nothing_to_read_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"squad\.max_answer_length: 50 is not allowed; of squad\.max_length \(64\)"):
-        _task(tmp_path, BY_HEART, max_answer_length=50)
+    """A prompt of 64 tokens has a begin token and both cues too."""
+    left = 64 - 1 - len(_tokens("Question: Answer:"))
+    (example, *_) = _task(tmp_path, BY_HEART, max_answer_length=left - 16).examples("dev")
+    assert len(example.ids) == 64 - (left - 16), "16 tokens to read are enough"
+    most, said = left - 15, "of squad.max_length (64) it leaves 15 tokens to read, fewer than 16"
+    with pytest.raises(InputError, match=re.escape(f"squad.max_answer_length: {most} is not allowed; {said}")):
+        _task(tmp_path, BY_HEART, max_answer_length=most)
 
 
 def test_question_match_is_for_spans() -> None:
