@@ -39,9 +39,8 @@ class PretrainSettings(Section):
 
     @model_validator(mode="after")
     def _pairs_fit(self) -> Self:
-        most = 0 if self.next_sentence else self.epochs
-        allowed = f"expected at most {most}, the epochs, or 0 with next_sentence"
-        require(self.text_epochs <= most, "text_epochs", self.text_epochs, allowed)
+        most, why = (0, "with next_sentence") if self.next_sentence else (self.epochs, "the epochs")
+        require(self.text_epochs <= most, "text_epochs", self.text_epochs, f"expected at most {most}, {why}")
         go_together = not (self.intra_document_attention and self.next_sentence)
         require(go_together, "intra_document_attention", True, "pairs of sentences (next_sentence) share no block")
         has_room = not self.next_sentence or self.block_size >= SHORTEST_PAIR
