@@ -27,7 +27,7 @@ class Meter(AbstractContextManager["Meter"]):
     def __init__(self, title: str, steps: int, done: int = 0, quiet: bool = False) -> None:
         self._title, self._steps, self._quiet = title, steps, quiet
         columns = "{task.description}", BarColumn(), "{task.fields[note]}", TimeRemainingColumn()
-        self._bar = Progress(*columns, transient=True, disable=quiet or not sys.stdout.isatty())
+        self._bar = Progress(*columns, transient=True, disable=quiet or not (sys.stdout and sys.stdout.isatty()))
         self._task = self._bar.add_task(title, total=steps, note="")
         self._bar.start()
         self._done, self._began = done, done

@@ -50,6 +50,14 @@ def test_speed_and_time_left_count_the_updates_of_this_run_only(monkeypatch, cap
     ]
 
 
+def test_a_run_whose_output_is_closed_goes_on_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `python -m stages.pretrain >&-` closes it; Python then has no standard output."""
+    monkeypatch.setattr(progress.sys, "stdout", None)
+    with Meter("train", 1) as meter:
+        meter.step(100, 1.5, 0.5)
+        meter.say("done")
+
+
 def test_a_terminal_has_a_bar_and_lines_above_it(monkeypatch, capsys) -> None:
     monkeypatch.setattr(progress.sys.stdout, "isatty", lambda: True)
     with Meter("train", 2) as meter:
