@@ -77,7 +77,7 @@ class Device:
         return attention_of(self.torch_device)
 
     def send(self, tensor: Tensor) -> Tensor:
-        """A copy of a CPU tensor on the device; from pinned memory, so that the host does not wait for a GPU."""
+        """A CPU tensor on the device; it is copied from pinned memory, so that the host does not wait for a GPU."""
         pinned = tensor.contiguous().pin_memory() if self.torch_device.type == "cuda" else tensor
         return pinned.to(self.torch_device, non_blocking=True)
 

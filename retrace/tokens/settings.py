@@ -17,8 +17,8 @@ class SpecialTokens:
     begin: str  # of a text
     end: str
     pad: str
-    unknown: str | None  # for words outside the vocabulary; byte-level vocabularies have none
-    mask: str | None  # causal models have none
+    unknown: str | None  # for words outside the vocabulary; published byte-level ones have none
+    mask: str | None  # published causal models have none
 
 
 OWN = SpecialTokens("[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]")
