@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
+from unicodedata import normalize
 
 import numpy as np
 import pandas as pd
@@ -146,10 +147,10 @@ def _unknown_classes(labels: list[str], predicted: list[str], gold: Path, predic
 
 
 def class_name(text: str) -> str:
-    """One spelling of values that programs write differently: 1, 1.0 and +1; 0 and -0.0; true, True and TRUE."""
+    """One spelling of what programs write differently: 1, 1.0, +1; 0, -0.0; true, TRUE; é as one character or two."""
     if whole := WHOLE.fullmatch(text):
         return "0" if whole["number"] == "-0" else whole["number"]
-    return text.lower() if text.lower() in ("true", "false") else text
+    return text.lower() if text.lower() in ("true", "false") else normalize("NFC", text)
 
 
 def probabilities_of(rows: Rows, classes: Sequence[str], prediction: str) -> tuple[list[str], np.ndarray]:

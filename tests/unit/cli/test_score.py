@@ -208,11 +208,12 @@ SAME = {
     "+1 -1 -1": "1.0 -1 1",
     "True False False": "true FALSE 1",
     "0 1 1 ": "-0.0 1.0 0.0",
+    "caf\u00e9 bar bar": "cafe\u0301 bar caf\u00e9",
 }
 
 
 @pytest.mark.parametrize(("gold", "given"), SAME.items())
-def test_numbers_and_truth_are_the_same_classes_however_written(gold: str, given: str) -> None:
+def test_numbers_truth_and_accents_are_the_same_classes_however_written(gold: str, given: str) -> None:
     assert _scores(_classes(_column(*gold.split()), _column(*given.split())))["accuracy"] == pytest.approx(2 / 3)
 
 
