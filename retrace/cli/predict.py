@@ -116,7 +116,7 @@ def _rows(keys: Sequence[str], texts: Sequence[str] | None) -> Iterator[Row]:
     if not texts and sys.stdin is None:
         raise InputError("standard input is closed")
     try:
-        lines = texts or sys.stdin.readlines()
+        lines = texts or sys.stdin.read().split("\n")  # a mistake at the end of a line would else be on the next one
     except UnicodeDecodeError as error:
         raise InputError(f"standard input: not UTF-8: {error.reason}") from None
     place = "text" if texts else "standard input"

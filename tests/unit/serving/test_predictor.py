@@ -199,6 +199,12 @@ def test_a_closed_standard_input_is_one_line(monkeypatch: pytest.MonkeyPatch) ->
         list(_rows(("text",), None))
 
 
+def test_a_mistake_at_the_end_of_a_line_is_on_that_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO('fine\n{"text": "fine"\nfine\n'))
+    with pytest.raises(InputError, match=r"^standard input:2:16: not json"):
+        list(_rows(("text",), None))
+
+
 PARAMS = {"precision": "fp32"}
 TOKENIZER = tiny_tokenizer()
 CLS, SEP, MASK = (token_id(TOKENIZER, token) for token in ("[CLS]", "[SEP]", "[MASK]"))
