@@ -42,7 +42,8 @@ def note_changes(cells: Sequence[Cell], params: Mapping[str, Any]) -> None:
         recorded = trained.get((WEIGHTS / cell.path).as_posix(), {}).get(str(PARAMS), {})
         for key, value in recorded.items():
             if value != section(params, key):
-                print(f"note: {key} is not what {cell.title} was trained with; run dvc repro", file=sys.stderr)
+                changed = f"{PARAMS}: {key} has changed since {cell.title} was trained"
+                print(f"note: {changed}; run dvc repro", file=sys.stderr)
 
 
 class Predictor:

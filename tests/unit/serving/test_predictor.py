@@ -85,7 +85,7 @@ def test_an_ensemble_averages_the_probabilities_of_all_seeds(here: Path, monkeyp
     Path("dvc.lock").write_text(json.dumps(lock))  # which is YAML too
     assert retrace("predict", "sst2", "the ale was charming").err == ""
     project.set("sst2", {**settings, "batch_size": 3})
-    said = "note: sst2 is not what sst2 full 1 was trained with; run dvc repro\n"
+    said = "note: params.yaml: sst2 has changed since sst2 full 1 was trained; run dvc repro\n"
     assert retrace("predict", "sst2", "the ale was charming").err == said
     project.set("sst2", {**settings, "max_length": 1000})
     said = "error: params.yaml: sst2.max_length: 1000 is not allowed"
