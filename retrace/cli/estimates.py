@@ -41,7 +41,7 @@ Lines = list[tuple[str, str]]  # names and values
 
 def parameters(
     model: Model = None,
-    head: Annotated[Head | None, typer.Option(help="the task's head")] = None,
+    head: Annotated[Head | None, typer.Option(help="the head; the method as for sst2 or squad")] = None,
     method: Tuned = "full",
     by: Annotated[Literal["parameter", "module", "layer"], typer.Option(help="one row for each")] = "parameter",
 ) -> None:
@@ -113,7 +113,7 @@ def memory(
     length: Annotated[int, typer.Option(min=1, help="tokens per example")],
     model: Model = None,
     method: Tuned = "full",
-    head: Annotated[Head, typer.Option(help="the task's head")] = "classification",
+    head: Annotated[Head, typer.Option(help="the head; settings of sst2, squad or pretrain")] = "classification",
 ) -> None:
     """Print the memory of one update on one device.
 
@@ -176,8 +176,8 @@ def plan(
     come on top, and validation, which reads 32 blocks at once, may take more if the vocabulary is large.
     RETRACE_MICRO_BATCH and RETRACE_ACTIVATION_CHECKPOINTING are taken into account. Disk is what the run writes: the
     model, DVC's copy of it, and, during the run, two checkpoints and one being written. Time follows from FLOPs, a
-    device's peak and the share of it that is reached. That share is an assumption; reports/runs/pretrain.json has the
-    share that a run reached.
+    device's peak and the share of it that is reached. That share is an assumption, and small models reach far less;
+    reports/runs/pretrain.json has the share that a run on a known GPU reached.
     """
     from retrace.estimates.needs import STATES, TRAINED, pretraining_needs
     from retrace.models.heads import check_length

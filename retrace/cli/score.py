@@ -101,7 +101,7 @@ def classification(
     """Score classes, row by row, with scikit-learn; columns named like the classes hold their probabilities.
 
     With two classes, precision, recall and f1 are those of the second: the larger number, or the last in alphabetical
-    order, capital letters before small ones.
+    order, capital letters before small ones. Intervals take the rows as independent, even if they share texts.
     """
     right, given = read_rows(gold), read_rows(predictions)
     if len(right) != len(given):
