@@ -70,7 +70,7 @@ def test_figures_have_their_scale_interval_and_baseline() -> None:
         "| accuracy | % | 87.5 (80.0 – 95.0) | 50.0 | 25.0 (12.5 – 37.5) |",
         "| matthews | −1 to 1 | 0.7500 | – | – |",
         "| validation loss | nats | 0.5000 | – | – |",
-        "| lr | 0.001 |", "| sst2 | 1,200 |", "Health: no flags.", "sst2: Apache-2.0.",
+        "| lr | 0.001 |", "| sst2 | 1,200 |\n\n## How it was trained", "Health: no flags.", "sst2: Apache-2.0.",
     ):  # fmt: skip
         assert line in _card().text
 
