@@ -233,15 +233,18 @@ def _states() -> Iterator[Finding]:
 def _cache() -> Iterator[Finding]:
     """Whether what DVC recorded is in its cache, complete by size, and whether there is room for the rest."""
     outs: dict[str, Output] = {}
+    committed = (try_git("ls-files", "reports") or "").splitlines()  # metrics.json, for example, is not cached
     for path in LOCKFILES:
         with suppress(InputError, FileNotFoundError):
-            outs |= {out.md5: out for stage in _stages(path).values() for out in stage.outs}
+            outs |= {
+                out.md5: out for stage in _stages(path).values() for out in stage.outs if out.path not in committed
+            }
     store = cache_folder()
     cached = {digest for digest in outs if _cached(store, digest).is_file()}
     if cut := [out.path for digest, out in outs.items() if digest in cached and not _is_whole(store, out)]:
         yield Finding("cache", f"cut short: {some_of(cut)}", "retrace check --cache && dvc repro")
     else:
-        missing = "; `dvc repro` makes the others again" if len(cached) < len(outs) else ""
+        missing = "; `retrace repro` pulls or makes the others" if len(cached) < len(outs) else ""
         yield Finding("cache", f"{len(cached)} of {len(outs)} recorded outputs{missing}")
     needed = sum(out.size or 0 for digest, out in outs.items() if digest not in cached)
     free = shutil.disk_usage(".").free

@@ -210,6 +210,18 @@ def test_an_entry_of_the_cache_that_was_cut(checkout: Project, folder: bool) -> 
     assert _fixed("cache", "retrace check --cache && dvc repro") == "cut short: models/a"
 
 
+def test_a_result_that_git_has_is_not_expected_in_the_cache(checkout: Project) -> None:
+    """As after `dvc pull`."""
+    outs = [{"path": f"reports/{name}", "md5": f"0{number}" * 16} for number, name in enumerate(("metrics.json", "a"))]
+    (checkout.folder / "dvc.lock").write_text(json.dumps({"stages": {"a": {"cmd": "a", "outs": outs}}}) + "\n")
+    (checkout.folder / "data/dvc.lock").unlink()
+    write_text(checkout.folder / "reports/metrics.json", "{}")
+    checkout.commit("metrics")
+    assert "cache: 0 of 1 recorded outputs; `retrace repro` pulls or makes the others\n" in retrace("doctor").out
+    write_text(checkout.folder / ".dvc/cache/files/md5/01" / ("01" * 15), "hello")
+    assert "cache: 1 of 1 recorded outputs\n" in retrace("doctor").out
+
+
 def test_versions_and_settings_that_are_others(checkout: Project) -> None:
     (checkout.folder / "requirements.txt").write_text("numpy==0.1\nno-such-package==1\npandas==0.2\nscipy==0.3\n")
     checkout.set("sst2.lr", "fast")
