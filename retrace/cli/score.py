@@ -87,7 +87,7 @@ def squad(
         # In the order of that file, by which the official script breaks ties.
         scored = [known[name] for name in no_answer if name in known and name in answers]
     outcome = answered(scored, answers, no_answer, na_prob_thresh)
-    clusters = text_clusters(question.context for question in scored)
+    clusters = text_clusters(question.context for question in scored) if intervals else None
     _print(metric_names("Answered") if every else ["squad_v2"], outcome, flags, intervals, clusters)
 
 
