@@ -108,7 +108,7 @@ def difference(
         value = 0.0
     independent = min(seed.independent(figure) for seed in (*first, *second))
     spread = float(np.nanstd(drawn[0] - drawn[1], ddof=1))  # a figure may be NaN in some resamples
-    of_examples = max(spread * unbiased(independent), _least(figure, value, first, second))
+    of_examples = _error(figure, value, spread * unbiased(independent), first, second)
     ends = first[0].ends.get(figure, ANYWHERE)
     found = Difference(value, of_examples, is_of_models=min(map(len, sides)) < 2, independent=independent, ends=ends)
     if found.is_of_models:
@@ -148,26 +148,37 @@ def holm(values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _least(figure: str, value: float, first: Sequence[Scored], second: Sequence[Scored]) -> float:
-    """A lower bound on the standard error of a difference over examples.
+def _error(figure: str, value: float, spread: float, first: Sequence[Scored], second: Sequence[Scored]) -> float:
+    """The standard error over examples of a difference whose resamples have this standard deviation.
 
-    If a few examples all agree, resamples do not vary, and the bootstrap's error is 0. So the error is at least the
-    difference over √N (in a macro mean, that of each class over the √ of its examples, added in quadrature), and at
-    least the change that a single example can make. N counts examples even if they share texts: texts of many examples
-    vary in resamples, and over the √ of up to six texts no difference would exceed Student's interval.
+    If the examples nearly agree, resamples hardly vary. In a macro mean, so may those of a class: the error is at least
+    that of the classes, each as if all of its examples agreed.
     """
     examples = min(seed.examples_of(figure) for seed in (*first, *second))
     if not examples:
-        return 0.0
+        return spread
     low, high = first[0].ends.get(figure, ANYWHERE)
-    one = (high - low) / examples if math.isfinite(high - low) else 0.0
-    classes = 0.0
-    if all(figure in seed.by_class for seed in (*first, *second)):
-        sides = [[seed.by_class[figure] for seed in side] for side in (first, second)]
-        parts = [np.mean([share.values / share.classes for share in side], axis=0) for side in sides]
-        fewest = np.min([share.examples for side in sides for share in side], axis=0)
-        classes = math.sqrt(float(((parts[0] - parts[1]) ** 2 / fewest).sum()))
-    return max(abs(value) / math.sqrt(examples), classes, one)
+    found = smoothed(value, spread, examples, high - low)
+    if not all(figure in seed.by_class for seed in (*first, *second)):
+        return found
+    sides = [[seed.by_class[figure] for seed in side] for side in (first, second)]
+    parts = [np.mean([share.values / share.classes for share in side], axis=0) for side in sides]
+    fewest = np.min([share.examples for side in sides for share in side], axis=0)
+    gaps = zip((parts[0] - parts[1]).tolist(), fewest.tolist(), strict=True)
+    return max(found, math.hypot(*(smoothed(gap, 0.0, count, abs(gap)) for gap, count in gaps)))
+
+
+def smoothed(value: float, spread: float, examples: float, width: float) -> float:
+    """The standard error of a mean difference, with two examples added, half of each of four kinds: equal and good,
+    equal and poor, and fully in favour of either side (Agresti and Min 2005, Statistics in Medicine 24).
+
+    `spread` is the error without them, which is the least; `width` is that of the scale. If that is infinite, the added
+    examples differ by as much as the mean.
+    """  # fmt: skip
+    added = width if math.isfinite(width) else abs(value)
+    more = examples + 2
+    squares = (examples * (examples * spread**2 + value**2) + added**2) / more
+    return max(spread, math.sqrt((squares - (examples * value / more) ** 2) / more))
 
 
 def _test(figure: str, seeds: Sequence[Scored], found: Difference) -> tuple[str, float]:

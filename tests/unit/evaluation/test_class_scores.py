@@ -168,8 +168,9 @@ def test_rare_classes_make_a_mean_over_classes_uncertain() -> None:
     both, none = Scoring(("f1", "recall")).scored(models, 500, 1).values()
     many, few = ((1 - wilson_interval(1.0, count)["low"]) / 2 for count in (98, 2))
     assert intervals([both])["f1_macro"]["low"] == pytest.approx(1 - np.hypot(many, few))
-    # Half of the difference of 1 in the rare class, by the root of its two texts.
-    assert difference("recall_macro", [both], [none]).of_examples == pytest.approx(0.5 / 2**0.5)
+    # Half of the difference of 1 in the rare class, of its two texts and four that count half.
+    error = (np.var([0.5] * 5 + [0.0, 0.0, -0.5]) / 4) ** 0.5
+    assert difference("recall_macro", [both], [none]).of_examples == pytest.approx(error)
 
 
 def test_a_model_without_an_error_on_few_texts_is_as_uncertain_in_every_figure() -> None:
@@ -197,9 +198,9 @@ def test_models_that_decide_the_same_have_a_difference_that_could_be_shown() -> 
     scoring = Scoring(("accuracy", "matthews"))
     one, other = scoring.scored({"a": HAND, "b": HAND}, 50, 1).values()
     found = {of.figure: of for of in compare({"a": [one], "b": [other]}, scoring.legend)}
-    # One of five examples is 0.2: Student's t of four degrees of freedom. One of the rarer class's two is 1 of a
-    # correlation: no difference would be large enough.
-    assert found["accuracy"].detectable == pytest.approx(0.2 * (2.776445 + 0.940965))
+    # As if they differed in one of five examples and two added: Student's t of four degrees of freedom. One of the
+    # rarer class's two and these is half of a correlation: no difference would be large enough.
+    assert found["accuracy"].detectable == pytest.approx((2.776445 + 0.940965) / 7)
     assert found["matthews"].detectable is None
     assert (found["accuracy"].test, found["accuracy"].p) == ("exact McNemar", 1.0)
 

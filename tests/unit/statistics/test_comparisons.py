@@ -5,7 +5,15 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
-from retrace.statistics.comparisons import Difference, compare, difference, flag_unless_better, holm, mcnemar
+from retrace.statistics.comparisons import (
+    Difference,
+    compare,
+    difference,
+    flag_unless_better,
+    holm,
+    mcnemar,
+    smoothed,
+)
 from retrace.statistics.intervals import Scored, Share, mean_of, resample
 from retrace.statistics.scales import Better, Figure, Legend, Shortfall
 
@@ -220,10 +228,18 @@ def test_seeds_that_are_all_the_same_leave_the_choice_of_examples() -> None:
 
 @pytest.mark.parametrize(("asked", "least"), [((True,) * 4 + (False,) * 5, 4), ((True,) * 9, 9)])
 def test_examples_that_all_agree_are_no_more_certain_than_their_number(asked: tuple[bool, ...], least: int) -> None:
-    """The difference of 1 over the root of the number of examples, of the method that has fewer."""
+    """Of the method that has fewer, all differ by 1; with two more of 1, 0, 0 and -1, each counted half."""
     first, second = _recall(Share(np.array(asked), np.array(asked))), _recall(Share.among_all(np.zeros(9, bool)))
     for seeds in (1, 2):
-        assert difference("recall", [first] * seeds, [second] * seeds).of_examples == pytest.approx(1 / least**0.5)
+        error = (np.var([1.0] * (2 * least + 1) + [0.0, 0.0, -1.0]) / (least + 2)) ** 0.5
+        assert difference("recall", [first] * seeds, [second] * seeds).of_examples == pytest.approx(error)
+
+
+@pytest.mark.parametrize(("gap", "width"), [(0.9, 1.0), (0.9, np.inf), (0.0, 1.0)])
+def test_of_many_examples_a_difference_is_as_certain_as_its_resamples(gap: float, width: float) -> None:
+    """However large it is: two examples more hardly count."""
+    assert smoothed(gap, 0.01, 2000, width) == pytest.approx(0.01, rel=0.005)
+    assert smoothed(gap, 0.0, 2000, width) < 0.002
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.1, 0.3), (-0.1, 0.3), (0.0, 0.3), (-0.3, -0.1), (-0.3, 0.0)])
