@@ -199,8 +199,9 @@ def effective_examples(share: Share, clusters: Clusters) -> float:
     """How many independent examples would tell as much about the share: their number over the design effect.
 
     That is the share's variance over clusters as a multiple of its variance over examples, at least 1, with Student's t
-    for few clusters (Korn and Graubard 1998, Survey Methodology 24). A share of 0 or 1 varies over neither: then each
-    cluster counts as one example. One cluster with another share tells nothing of others: 0.
+    for few clusters (Korn and Graubard 1998, Survey Methodology 24), or if few have most of the variance, as a text with
+    most of the errors has. A share of 0 or 1 varies over neither: then each cluster counts as one example. One cluster
+    with another share tells nothing of others: 0.
     """
     examples = int(share.among.sum())
     if clusters is None:
@@ -212,9 +213,19 @@ def effective_examples(share: Share, clusters: Clusters) -> float:
         return len(of_clusters)
     if len(of_clusters) == 1:
         return 0
-    wide, narrow = (student(len(parts) - 1) ** 2 * len(parts) / (len(parts) - 1) * float(parts @ parts)
-                    for parts in (of_clusters, of_examples))  # fmt: skip
+    count = len(of_clusters)
+    wide = student(_freedom(of_clusters)) ** 2 * count / (count - 1) * float(of_clusters @ of_clusters)
+    narrow = student(examples - 1) ** 2 * examples / (examples - 1) * float(of_examples @ of_examples)
     return examples / max(1.0, wide / narrow)
+
+
+def _freedom(residuals: np.ndarray) -> float:
+    """The degrees of freedom of a variance: those of the chi-squared distribution that varies as much as its estimate
+    from these residuals, (N,) (Satterthwaite 1946, Biometrics Bulletin 2), at most N - 1.
+    """  # fmt: skip
+    squares = residuals**2
+    variation = float(squares.var() / (squares.mean() ** 2 or 1.0))  # the kurtosis less 1
+    return min(len(residuals) - 1.0, 2 * len(residuals) / variation) if variation else len(residuals) - 1.0
 
 
 def interval_of_examples(

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy import stats
 
 from retrace.statistics import intervals as ci
 from retrace.statistics.comparisons import compare, difference
@@ -56,17 +56,32 @@ def test_a_share_of_0_or_1_counts_texts_and_one_text_tells_nothing_of_others() -
     assert ci.effective_examples(ci.Share(np.arange(12) == 0, of_one_text), clusters) == 0
 
 
-def test_intervals_of_shares_near_1_hold_the_truth_of_few_large_texts() -> None:
-    """Twenty texts of thirty examples, of which 99% are right, those of a text alike: a quarter has no error at all.
+def test_a_text_with_all_errors_makes_a_share_uncertain() -> None:
+    """Ten texts of four examples, two of one text wrong: errors of examples 1/20 and -19/20, of texts 1/5 and -9/5.
 
-    If 600 examples counted there, only 71% of the intervals would hold the truth.
+    The squares of the latter, 1/25 and 81/25, have the mean 9/25 and the variance 9 · 64 / 625, hence 2 · 10 / (64 / 9)
+    degrees of freedom.
+    """
+    share, clusters = ci.Share.among_all(np.arange(40) > 1), np.arange(40) // 4
+    of_texts, of_examples = 90 / 25 * 10 / 9, (38 / 400 + 2 * 361 / 400) * 40 / 39
+    wider = (stats.t.ppf(0.975, 20 / (64 / 9)) / stats.t.ppf(0.975, 39)) ** 2 * of_texts / of_examples
+    assert ci.effective_examples(share, clusters) == pytest.approx(40 / wider)
+
+
+@pytest.mark.parametrize(("texts", "right"), [(20, 0.99), (50, 0.99), (50, 0.97)])
+def test_intervals_of_shares_near_1_hold_the_truth_of_few_large_texts(texts: int, right: float) -> None:
+    """Texts of thirty examples, those of a text alike: of twenty with 99% right, a quarter has no error at all.
+
+    If 600 examples counted there, only 71% of the intervals would hold the truth; with a degree of freedom for each of
+    fifty texts, 82%.
     """
     generator, held = np.random.default_rng(1), 0
-    clusters = np.arange(600) // 30
+    clusters = np.arange(30 * texts) // 30
     for _ in range(400):
-        share = ci.Share.among_all(generator.random(600) < generator.beta(0.99 * 7 / 3, 0.01 * 7 / 3, 20)[clusters])
+        chances = generator.beta(right * 7 / 3, (1 - right) * 7 / 3, texts)[clusters]
+        share = ci.Share.among_all(generator.random(len(clusters)) < chances)
         found = ci.wilson_interval(share.value, ci.effective_examples(share, clusters))
-        held += found["low"] <= 0.99 <= found["high"]
+        held += found["low"] <= right <= found["high"]
     assert held / 400 > 0.91
 
 
@@ -91,7 +106,7 @@ def test_intervals_hold_the_truth_only_if_texts_are_drawn_whole(has_clusters: bo
 @given(st.integers(1, 400), st.integers(0, 400))
 def test_wilson_as_scipy_has_it(examples: int, right: int) -> None:
     right = min(right, examples)
-    expected = binomtest(right, examples).proportion_ci(method="wilson")
+    expected = stats.binomtest(right, examples).proportion_ci(method="wilson")
     found = ci.wilson_interval(right / examples, examples)
     assert found == pytest.approx({"low": expected.low, "high": expected.high}, abs=1e-12)
     assert 0 <= found["low"] <= right / examples <= found["high"] <= 1
@@ -168,7 +183,7 @@ def test_the_interval_of_a_method_is_of_its_examples_and_its_seeds(seeds: int) -
         share = {"accuracy": ci.Share.among_all(np.arange(100) < right)}
         models.append(ci.Scored({"accuracy": right / 100, "score": right}, drawn, share, {"score": 100}, ends=ends))
     found, middle = ci.intervals(models), np.mean(rights)
-    wilson = binomtest(int(middle), 100).proportion_ci(method="wilson")
+    wilson = stats.binomtest(int(middle), 100).proportion_ci(method="wilson")
     student = 4.302653 * 5 / np.sqrt(3) if seeds == 3 else 0  # of 80, 90 and 85, whose standard deviation is 5
     reach = 1.9 * ci.widening(100)
     for name, scale, alone in (("accuracy", 100, wilson), ("score", 1, (middle - reach, middle + reach))):
