@@ -28,6 +28,7 @@ from retrace.statistics.scales import SCALES, Better, Figure
 METRICS = "retrace.evaluation.metrics"
 PARTS = 4  # groups of examples by length
 HALF_A_DIGIT, MOST_ROUNDING = 0.005, 0.1  # largest rounding error of a probability, and of a row's sum
+CLUSTERED = "intervals, p values"  # what a note on examples that share a text is on
 FLOAT_ERROR = 1e-9  # of the sum itself
 Texts = tuple[str, str | None]  # a row's text, or two that belong together
 Groups = dict[str, np.ndarray]  # examples that are scored separately: name → (N,), bool
@@ -280,7 +281,7 @@ class ScoredTask:
         self.notes: dict[str, str] = {}  # by what they are on
         if self.clusters is not None:
             text, count = unit.partition(" of ")[2] or "text", int(self.clusters.max()) + 1
-            self.notes["intervals, p values"] = (
+            self.notes[CLUSTERED] = (
                 f"whole {text}s are resampled, {count:,} in all, as examples that share one are not independent"
             )
 

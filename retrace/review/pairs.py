@@ -13,9 +13,10 @@ import numpy as np
 
 from retrace.core.errors import InputError
 from retrace.core.paths import TEXT, TOKENIZER, TOKENS, examples_path, questions_path, task_and_part
-from retrace.datasets.examples import read_examples
-from retrace.datasets.squad import read_questions
+from retrace.datasets.examples import Example, read_examples
+from retrace.datasets.squad import Question, read_questions
 from retrace.evaluation.outcomes import (
+    CLUSTERED,
     Answered,
     Classified,
     Scoring,
@@ -32,7 +33,7 @@ from retrace.results.grid import PREDICTIONS, Cell, Kind
 from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.review.revision import FIGURE, Revision, data_of, have_other_data, kind_of
 from retrace.statistics.comparisons import Difference, difference
-from retrace.statistics.intervals import Clusters, Scored, resample
+from retrace.statistics.intervals import Scored, resample
 
 BLOCK = "pretrain.block_size"
 # Of perplexity, by measure: figures with other values are not comparable.
@@ -59,7 +60,8 @@ def paired_differences(
     path = (examples_path if kind == "classification" else questions_path)(data_of(task, sides), part)
     seeds = [flat(side.params).get("finetune.seeds") or [] for side in sides]
     runs = [(side, Cell(own, method, seed)) for side, listed in zip(sides, seeds, strict=True) for seed in listed]
-    outcomes = [_outcome(cell, part, kind, side, path) for side, cell in runs]
+    examples = {side: _examples(side, kind, path) for side in sides}
+    outcomes = [_outcome(cell, part, kind, side, examples[side]) for side, cell in runs]
     found = [outcome for outcome in outcomes if outcome is not None]
     if any(_asked(each) != _asked(found[0]) for each in found):
         return Paired(False)
@@ -69,9 +71,12 @@ def paired_differences(
         return Paired(None)
     if seeds[0] != seeds[1]:
         return Paired(True)
+    texts = next(filter(None, map(_texts, examples.values())), [])
+    if len(texts) != len(found[0]) and any(CLUSTERED in side.notes_on(task) for side in sides):
+        return Paired(True)  # which examples share a text is not known
+    clusters = text_clusters(texts) if len(texts) == len(found[0]) else None
     scoring = Scoring(getattr(settings, kind)).of(figures)
     by_place = {str(place): outcome for place, outcome in enumerate(found)}
-    clusters = _clusters(path, part, kind, sides, len(found[0]))
     scored = [*scoring.scored(by_place, settings.bootstrap_samples, settings.seed, clusters).values()]
     before, after = scored[: len(scored) // 2], scored[len(scored) // 2 :]
     drawn = [name for name in figures if name in before[0].drawn]
@@ -165,7 +170,27 @@ def _documents(revision: Revision) -> Mapping[tuple[str, str], Measured]:
     return {} if content is None else read_documents(content)
 
 
-def _outcome(cell: Cell, part: str, kind: Kind, revision: Revision, examples: Path) -> Classified | Answered | None:
+@cache
+def _examples(revision: Revision, kind: Kind, path: Path) -> Sequence[Example | Question]:
+    """A task's examples; none if they are not available or valid."""
+    content = revision.read(path)
+    if content is None:
+        return []
+    with TemporaryDirectory() as name, suppress(InputError, TypeError, ValueError):
+        copy = Path(name) / path.name
+        copy.write_bytes(content)
+        return read_examples(copy.parent, path.stem) if kind == "classification" else read_questions(copy)
+    return []
+
+
+def _texts(examples: Sequence[Example | Question]) -> list[str]:
+    """Their first texts, or passages."""
+    return [each.context if isinstance(each, Question) else each.text for each in examples]
+
+
+def _outcome(
+    cell: Cell, part: str, kind: Kind, revision: Revision, examples: Sequence[Example | Question]
+) -> Classified | Answered | None:
     """The decisions of a run's kept epoch; None if its predictions, or the questions, are not available or valid."""
     with TemporaryDirectory() as name:
         copy = Path(name)
@@ -175,32 +200,11 @@ def _outcome(cell: Cell, part: str, kind: Kind, revision: Revision, examples: Pa
             rows = kept_epoch(read_epochs(copy, kind, part)).rows
         except (InputError, OSError, KeyError, ValueError):
             return None
-        if kind == "classification":
-            classes = tuple(map(str, range(logits_of(rows).shape[1])))
-            return classified(rows, rows["label"].to_numpy(), classes)
-        content = revision.read(examples)
-        if content is None:
-            return None
-        (copy / "questions.json").write_bytes(content)
-        with suppress(InputError):
-            return answers_of(rows, read_questions(copy / "questions.json"))
-        return None
-
-
-def _clusters(path: Path, part: str, kind: Kind, sides: Sequence[Revision], examples: int) -> Clusters:
-    """The clusters of a task's examples; None, as if they were independent, if their texts are not available."""
-    content = next(filter(None, (side.read(path) for side in sides)), None)
-    if content is None:
-        return None
-    with TemporaryDirectory() as name, suppress(InputError, TypeError, ValueError):
-        copy = Path(name) / path.name
-        copy.write_bytes(content)
-        if kind == "classification":
-            texts = [example.text for example in read_examples(copy.parent, part)]
-        else:
-            texts = [question.context for question in read_questions(copy)]
-        return text_clusters(texts) if len(texts) == examples else None
-    return None
+    if kind == "classification":
+        classes = tuple(map(str, range(logits_of(rows).shape[1])))
+        return classified(rows, rows["label"].to_numpy(), classes)
+    questions = [each for each in examples if isinstance(each, Question)]
+    return answers_of(rows, questions) if questions else None
 
 
 def _have_other_examples(path: Path, sides: Sequence[Revision]) -> bool:

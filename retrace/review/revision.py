@@ -2,7 +2,7 @@
 its remote."""
 
 import json
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -125,6 +125,11 @@ class Revision:
         """The details of a method on a task, if available."""
         task = self.details.tasks.get(place.of) if self.details else None
         return task.methods.get(place.who) if task else None
+
+    def notes_on(self, task: str) -> Mapping[str, str]:
+        """The notes on how a task was scored, if its details are available."""
+        found = self.details.tasks.get(task) if self.details else None
+        return found.notes if found else {}
 
     def seeds_of(self, method: MethodDetails | None) -> int:
         """How many seeds a method has; by the settings where its details are not available."""

@@ -199,8 +199,8 @@ def effective_examples(share: Share, clusters: Clusters) -> float:
     """How many independent examples would tell as much about the share: their number over the design effect.
 
     That is the share's variance over clusters as a multiple of its variance over examples, at least 1, with Student's t
-    for few clusters (Korn and Graubard 1998, Survey Methodology 24), or if few have most of the variance, as a text with
-    most of the errors has. A share of 0 or 1 varies over neither: then each cluster counts as one example. One cluster
+    for few clusters (Korn and Graubard 1998, Survey Methodology 24), or if few have most of the variance, as texts with
+    most of the errors have. A share of 0 or 1 varies over neither: then each cluster counts as one example. One cluster
     with another share tells nothing of others: 0.
     """
     examples = int(share.among.sum())
