@@ -12,7 +12,7 @@ from torch.distributed.tensor import DTensor
 from transformers import PreTrainedConfig
 
 from retrace.compute.device import Device
-from retrace.compute.sharding import full_tensor, gather_weights, load_weights, local_shard, to_device
+from retrace.compute.sharding import data_parallel, full_tensor, gather_weights, load_weights, local_shard, to_device
 from retrace.models.language_model import make_language_model
 from retrace.objectives.language_modelling import BlockModelling, Masking, masked_batches, mean_loss
 from retrace.objectives.next_sentence import PairModelling, relation_accuracy
@@ -77,6 +77,16 @@ def held(kind: Literal["muon", "adamw"], device: Device) -> int:
     return sum({t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in mine}.values())
 
 
+def gradient_storages(device: Device) -> tuple[int, int]:
+    """How many weights have a gradient after a backward pass, and how many storages these gradients are in."""
+    model, objective = start("modernbert", False, device)
+    parallel, batch = data_parallel(model, device), next(iter(objective.batches(1)))
+    rows, _ = device.share(len(batch))[0]
+    objective.loss(parallel, objective.part(batch, rows, device)).backward()
+    gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
+    return len(gradients), len({gradient.untyped_storage().data_ptr() for gradient in gradients})
+
+
 def stepped() -> list[str]:
     """Digests of matrices of several shapes after Muon's steps along given gradients, in float32 and bfloat16."""
     shapes, found = [(24, 8), (8, 24), (8, 24), (16, 16), (24, 8), (8, 24)], []
@@ -113,8 +123,9 @@ def main(path: Path) -> None:
     runs = {case: run(case, device) for case in CASES}
     sizes = {kind: _gathered(held(kind, device), device) for kind in ("muon", "adamw")}
     found = {"runs": runs, "held": sizes, "same": _gathered(goes_there_and_back(device), device), "stepped": stepped()}
+    storages = None if device.sharded else gradient_storages(device)
     if device.is_main:
-        path.write_text(json.dumps({**found, "sharded": device.sharded}))
+        path.write_text(json.dumps({**found, "sharded": device.sharded, "gradient storages": storages}))
 
 
 def _gathered(value: float, device: Device) -> list[float]:

@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeVar
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import parse_flag_from_env, set_seed
+from accelerate.utils import DistributedDataParallelKwargs, parse_flag_from_env, set_seed
 from torch import Tensor
 from torch.distributed.constants import default_pg_timeout
 
@@ -200,7 +200,9 @@ def _join() -> Accelerator:
     waits = os.environ.get("WORLD_SIZE", "1") != "1"
     with handled(signal.SIG_DFL, STOPPING if waits else ()):
         # Explicit, as a launcher's config file may set others, which would differ from the precision that is recorded.
-        return Accelerator(mixed_precision="no", dynamo_backend="no")
+        # Gradients are views of the buffers that are averaged, which saves a copy of all of them.
+        buckets = DistributedDataParallelKwargs(gradient_as_bucket_view=True)
+        return Accelerator(mixed_precision="no", dynamo_backend="no", kwargs_handlers=[buckets])
 
 
 def _use_deterministic_kernels() -> None:

@@ -175,15 +175,17 @@ class Needs:
         return self.gradients + self.moments
 
     def memory(self, processes: int) -> int:
-        """Bytes that each process needs; several keep a copy of the gradients each or, if sharded, a share of all.
+        """Bytes that each process needs; of several, each has all gradients at all times or, if sharded, a share.
 
         With sharding, two layers are gathered at once; parameters outside of layers stay gathered from the forward
         pass to the end of the backward pass (see `sharding.to_device`). The peak is where activations are largest,
         before there are gradients; or later, when all gradients are there, two parts of them not yet sharded: those of
         a layer and those outside of layers; or in the optimizer's step, where Muon gathers a few matrices at a time.
         """
-        if not self.gathered or processes == 1:
-            return self.peak + (self.gradients if processes > 1 else 0)
+        if processes == 1:
+            return self.peak
+        if not self.gathered:
+            return max(self.besides, self.step - (self.updates or self.gradients)) + self.gradients
         kept = self.weights + self.moments
         updated = kept + self.gradients
         gathered = self.gathered * 2 * self.layer + FLOAT * self.outside

@@ -76,6 +76,8 @@ def test_data_parallel_processes_learn_what_one_does(tmp_path: Path) -> None:
     for case in CASES:
         expected = [pytest.approx(epoch, rel=1e-5) for epoch in run(case, tiny_device())["journal"]]
         assert found["runs"][case]["journal"] == expected
+    weights, storages = found["gradient storages"]
+    assert weights > storages == 1, "gradients are views of what is averaged, not copies"
 
 
 @pytest.mark.slow

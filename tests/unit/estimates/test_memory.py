@@ -79,7 +79,7 @@ def test_memory_grows_with_blocks_moments_and_processes() -> None:
     assert (muon.updates, both.updates) == (4 * hidden, 0)
     assert muon.step > muon.weights + muon.moments + 2 * muon.updates, "matrices that are multiplied"
     assert _transient(more) > 1.9 * _transient(muon)
-    assert muon.memory(2) - muon.memory(1) == 4 * muon.parameters
+    assert muon.memory(2) == max(muon.besides + muon.gradients, muon.step + muon.gradients - muon.updates)
 
 
 def test_processes_that_share_a_model_hold_parts_of_it_and_whole_layers_for_a_moment() -> None:
@@ -95,6 +95,8 @@ def test_processes_that_share_a_model_hold_parts_of_it_and_whole_layers_for_a_mo
     assert needs.memory(1) == 1600
     stepping = replace(needs, step=400 + 800 + 2 * 200 + 1400, updates=200)
     assert (stepping.peak, stepping.memory(4)) == (3000, (400 + 300 + 800 + 200) / 4 + 1400), "Muon shares its updates"
+    whole = [replace(each, gathered=0).memory(4) for each in (needs, stepping)]
+    assert whole == [1350 + 300, 3000 + 300 - 200], "all gradients at all times, also those that the step is done with"
     assert needs.checkpoint == 300 + 800, "the trained weights, as large as their gradients, and their moments"
     found = _pretraining(make_config("bert", MODEL, VOCABULARY))
     inner = 4 * (32 * 32 + 32) + 2 * 32 * 64 + 64 + 32 + 4 * 32
