@@ -15,7 +15,9 @@ class PretrainSettings(Section):
 
     epochs: int = Field(ge=0, description="number of epochs; 0: the checkpoint is used unchanged")
     text_epochs: int = Field(
-        default=0, ge=0, description="number of epochs at the end that train on the running text alone"
+        default=0,
+        ge=0,
+        description="number of epochs at the end that train on the running text alone; max_tokens may end before them",
     )
     batch_size: Count = Field(description="blocks per step, over all processes")
     block_size: int = Field(ge=3, description="tokens per block")

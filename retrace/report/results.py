@@ -50,7 +50,7 @@ class TaskResults:
     curve: pd.DataFrame | None = None
     updates: Mapping[tuple[str, str], Curve] = field(default_factory=dict)  # training loss by method and seed
     has_rdrop: bool = False  # whether R-Drop's weighted divergence is in the training loss
-    keeps_last: bool = False  # whether the last epoch was kept, and not the one with the lowest validation loss
+    keeps_last: bool = False  # whether the last or only epoch was kept, whatever its validation loss
 
     @property
     def title(self) -> str:
@@ -197,8 +197,8 @@ def read_tasks(details: Details, params: Mapping[str, Any], with_curves: bool = 
             curve = read_curve(f"tasks/{own}")
             cells = grid.cells_of(own)
             updates = {(cell.method, str(cell.seed)): read_updates(PREDICTIONS / cell.path) for cell in cells}
-        settings = params.get(own, {})
-        has_rdrop, keeps_last = bool(settings.get("rdrop")), settings.get("checkpoint") == "last"
+        settings, is_only = params.get(own, {}), curve is not None and curve["epoch"].max() == 1
+        has_rdrop, keeps_last = bool(settings.get("rdrop")), is_only or settings.get("checkpoint") == "last"
         tasks.append(TaskResults(name, grid.kind_of(own), found, places, curve, updates, has_rdrop, keeps_last))
     return tasks
 

@@ -35,15 +35,23 @@ _MASKS = re.compile(r"(?<!\s)\s*(?:\[MASK\]|_{3,})", re.IGNORECASE)
 
 
 def note_changes(cells: Sequence[Cell], params: Mapping[str, Any]) -> None:
-    """Name on standard error the settings that are not those of the training, by dvc.lock; some change the answers."""
+    """Name on standard error the settings that are not those of the training, by dvc.lock; some change the answers.
+
+    Also those of the stages before it, such as pretraining.
+    """
     stages = (read_yaml(LOCKFILES[0]).get("stages") or {}) if LOCKFILES[0].is_file() else {}
-    trained = {out["path"]: stage.get("params", {}) for stage in stages.values() for out in stage.get("outs", ())}
-    for cell in cells:
-        recorded = trained.get((WEIGHTS / cell.path).as_posix(), {}).get(str(PARAMS), {})
-        for key, value in recorded.items():
+    made = {out["path"]: name for name, stage in stages.items() for out in stage.get("outs", ())}
+    places = {(WEIGHTS / cell.path).as_posix(): cell for cell in cells}
+    trained = {made[path]: cell for path, cell in places.items() if path in made}
+    names = [*trained]
+    for name in names:  # which grows
+        stage = stages[name]
+        before = dict.fromkeys(made[read["path"]] for read in stage.get("deps", ()) if read["path"] in made)
+        names += [each for each in before if each not in names]
+        since = f"{trained[name].title} was trained" if name in trained else f"{name} ran"
+        for key, value in stage.get("params", {}).get(str(PARAMS), {}).items():
             if value != section(params, key):
-                changed = f"{PARAMS}: {key} has changed since {cell.title} was trained"
-                print(f"note: {changed}; run dvc repro", file=sys.stderr)
+                print(f"note: {PARAMS}: {key} has changed since {since}; run dvc repro", file=sys.stderr)
 
 
 class Predictor:

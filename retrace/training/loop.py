@@ -276,7 +276,7 @@ class Training(Generic[Batch, Part]):
             run.checkpointer.save(run.model, self.optimizers, at, run.journal, run.kept)
             run.checkpointer.wait()
             run.device.accelerator.wait_for_everyone()  # the launcher kills those that are left when one has ended
-        where = "run it again to resume there" if run.checkpointer else "nothing was saved"
+        where = "run it again to resume there" if run.checkpointer and at.step else "nothing was saved"
         raise Interrupted(f"{run.title}: asked to stop after step {at.step}; {where}")
 
 

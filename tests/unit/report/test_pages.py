@@ -253,6 +253,7 @@ def test_a_training_loss_that_includes_the_divergence_says_so(rdrop: float, call
     page = as_markdown("T", [task_section(task, ["sst2"]) for task in tasks])
     assert f"In nats. Thin: {called}, by update; thick: validation, by epoch." in page
     assert f"| {called}, nats | validation loss, nats | accuracy, % |" in page
+    assert "which did not choose the epoch" in page, "there is only one"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, PreTrainedM
 from retrace.cli.predict import _rows
 from retrace.core.errors import InputError
 from retrace.core.paths import PRETRAINED
+from retrace.core.settings import read_params
 from retrace.datasets.squad import read_questions
 from retrace.evaluation.outcomes import answers_of, logits_of
 from retrace.methods import adapter
@@ -81,11 +82,17 @@ def test_an_ensemble_averages_the_probabilities_of_all_seeds(here: Path, monkeyp
     assert positive("--ensemble") == pytest.approx(sum(alone) / 3, abs=2e-6)
     outs = [{"path": "models/sst2/full/1"}]
     recorded = {"precision": "fp32", "sst2": settings, "methods.full": {}}
-    lock = {"stages": {"finetune": {"params": {"params.yaml": recorded}, "outs": outs}}}
+    tuned = {"deps": [{"path": "models/pretrained"}], "params": {"params.yaml": recorded}, "outs": outs}
+    rate, pretrained = {"params.yaml": {"lr": read_params()["lr"]}}, [{"path": "models/pretrained"}]
+    lock = {"stages": {"finetune": tuned, "pretrain": {"params": rate, "outs": pretrained}}}
     Path("dvc.lock").write_text(json.dumps(lock))  # which is YAML too
     assert retrace("predict", "sst2", "the ale was charming").err == ""
     project.set("sst2", {**settings, "batch_size": 3})
-    said = "note: params.yaml: sst2 has changed since sst2 full 1 was trained; run dvc repro\n"
+    project.set("lr", 1.0)
+    changed = {"sst2": "sst2 full 1 was trained", "lr": "pretrain ran"}
+    said = "".join(
+        f"note: params.yaml: {key} has changed since {since}; run dvc repro\n" for key, since in changed.items()
+    )
     assert retrace("predict", "sst2", "the ale was charming").err == said
     project.set("sst2", {**settings, "max_length": 1000})
     said = "error: params.yaml: sst2.max_length: 1000 is not allowed"
