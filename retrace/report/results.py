@@ -197,7 +197,7 @@ def read_tasks(details: Details, params: Mapping[str, Any], with_curves: bool = 
             curve = read_curve(f"tasks/{own}")
             cells = grid.cells_of(own)
             updates = {(cell.method, str(cell.seed)): read_updates(PREDICTIONS / cell.path) for cell in cells}
-        settings, is_only = params.get(own, {}), curve is not None and curve["epoch"].max() == 1
+        settings, is_only = params.get(own, {}), curve is not None and set(curve["epoch"]) <= {0, 1}
         has_rdrop, keeps_last = bool(settings.get("rdrop")), is_only or settings.get("checkpoint") == "last"
         tasks.append(TaskResults(name, grid.kind_of(own), found, places, curve, updates, has_rdrop, keeps_last))
     return tasks
