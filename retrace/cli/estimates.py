@@ -30,6 +30,7 @@ SECTIONS: dict[str, tuple[str, type[Any]]] = {
     "qa": ("squad", AnswerSettings),
     "lm": ("pretrain", PretrainSettings),
 }
+STARTING = 0.001  # seconds; the hundreds of kernels of a step take a host at least as long to start
 
 Model = Annotated[
     str | None, typer.Argument(metavar="MODEL", help="an architecture or a folder; default: params.yaml's")
@@ -211,6 +212,10 @@ def plan(
         seconds = tokens * share * need.flops / (teraflops * 1e12 * utilization)
         lines.append((f"{each}{idle}", blocks, size(need.memory(each)), duration(seconds)))
     print_table(("devices", "blocks each", "memory each", "time"), lines)
+    if (a_step := seconds / steps) < STARTING:
+        on = f"{each} device{'s' if each > 1 else ''}"
+        print(f"note: {1000 * a_step:.2g} ms a step on {on} is less than a host needs to start the kernels; "
+              "it takes longer")  # fmt: skip
 
 
 def needs() -> None:

@@ -32,13 +32,14 @@ def _totals(done: Done) -> dict[str, str]:
 def test_a_plan_says_what_each_number_of_devices_takes(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy_settings(here).set("model.layers", 1)
     options = ("--tokens", "1e9", "--teraflops", "1", "--utilization", "0.5", "1", "8")
-    model, assumed, disk, header, *rows = retrace("plan", *options, "64").out.splitlines()
+    model, assumed, disk, header, *rows, note = retrace("plan", *options, "64").out.splitlines()
     assert re.fullmatch(r"modernbert: [\d,]+ parameters, 0\.\d+ GFLOP a token; .*, 488,282 steps", model)
     assert assumed == "assumed: a peak of 1 TFLOP/s per device in bf16, 50% MFU"
     assert re.fullmatch(r"disk: 2 × [\d.]+ MiB of weights, 3 × [\d.]+ MiB of checkpoints", disk)
     assert header.split() == ["devices", "blocks", "each", "memory", "each", "time"]
     assert [row.split()[0] for row in rows] == ["1", "8", "64"]
     assert "64 (48 idle)" in rows[2], "a step has 16 blocks"
+    assert re.match(r"note: 0\.\d+ ms a step on 64 devices is less than a host needs", note)
     uneven = retrace("plan", "--tokens", "1e9", "--batch", "9", "5", "8").out.splitlines()[4:]
     assert uneven[0].split()[1:] == uneven[1].split()[1:], "of 9 blocks one device gets 2, with 5 devices and with 8"
     shared = [line.split() for line in retrace("plan", *options, "--sharded").out.splitlines()[4:]]
