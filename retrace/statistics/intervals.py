@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import expit, logit, stdtrit
 
 from retrace.statistics.scales import Interval
 
@@ -163,14 +163,20 @@ def unbiased(examples: int) -> float:
     return math.sqrt(examples / (examples - 1)) if examples > 1 else 1.0
 
 
-def percentile_interval(value: float, drawn: np.ndarray, examples: int = 0) -> Interval:
+def percentile_interval(value: float, drawn: np.ndarray, examples: int = 0, ends: Ends = ANYWHERE) -> Interval:
     """The percentile interval (Efron and Tibshirani 1993, chapter 13) of resampled figures (R,), leaving out NaN.
 
-    It is widened around the figure according to the number of `examples`, 0 if that is not known.
+    It is widened around the figure according to the number of `examples`, 0 if that is not known. Between the two ends
+    of a scale this is done with logits, so that an interval near one reaches further away from it (Qin and Hotilovac
+    2008, Statistical Methods in Medical Research 17).
     """
-    ends = np.nanquantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    low, high = (value + widening(examples) * (float(end) - value) for end in ends)
-    return {"low": low, "high": high}
+    found, factor, (low, high) = np.nanquantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]), widening(examples), ends
+    if math.isfinite(high - low) and low < value < high:
+        middle, *outer = logit(np.clip((np.array([value, *found]) - low) / (high - low), 0, 1))
+        found = low + (high - low) * expit(middle + factor * (np.array(outer) - middle))
+    else:
+        found = value + factor * (found - value)
+    return dict(zip(("low", "high"), found.tolist(), strict=True))
 
 
 def centred_interval(value: float, drawn: np.ndarray, examples: int = 0, ends: Ends = ANYWHERE) -> Interval:
@@ -179,7 +185,7 @@ def centred_interval(value: float, drawn: np.ndarray, examples: int = 0, ends: E
     Resamples of the best of many thresholds are biased upwards; their spread is right.
     """
     moved = value - float(np.nanmedian(drawn))
-    return clipped(value, percentile_interval(value, drawn + moved, examples), ends)
+    return clipped(value, percentile_interval(value, drawn + moved, examples, ends), ends)
 
 
 def wilson_interval(share: float, examples: float) -> Interval:

@@ -126,10 +126,16 @@ def test_without_examples_or_with_one_nothing_is_known() -> None:
 
 
 def test_with_few_examples_an_interval_is_wider_than_the_resamples() -> None:
-    """Five examples: Student's t with four degrees of freedom, and N - 1 in the variance."""
-    reach = 9.5 * 2.776445 / 1.959964 * (5 / 4) ** 0.5
+    """Five examples: Student's t with four degrees of freedom, and N - 1 in the variance.
+
+    In percent the resamples' interval is from 57.2 to 76.2, which is widened as log(p / (100 - p)).
+    """
+    wider = 2.776445 / 1.959964 * (5 / 4) ** 0.5
+    low, middle, high = (np.log(p / (100 - p)) for p in (57.2, 66.7, 76.2))
+    ends = {"low": middle - wider * (middle - low), "high": middle + wider * (high - middle)}
     five = ci.interval_of_examples(66.7, [], np.linspace(56.7, 76.7, 401), 5, (0.0, 100.0))
-    assert five == pytest.approx({"low": 66.7 - reach, "high": 66.7 + reach})
+    assert five == pytest.approx({end: 100 / (1 + np.exp(-at)) for end, at in ends.items()})
+    assert 66.7 - five["low"] > wider * 9.5 > five["high"] - 66.7, "it reaches further away from the nearer end"
     assert [ci.widening(examples) for examples in (0, 1)] == [1.0, 1.0]
     assert ci.widening(1000) == pytest.approx(1, abs=2e-3)
 
@@ -192,11 +198,16 @@ def test_the_interval_of_a_method_is_of_its_examples_and_its_seeds(seeds: int) -
         assert found[name] == pytest.approx({"low": middle / scale - below, "high": middle / scale + above, **examples})
 
 
+def _widened(reach: float, examples: int) -> float:
+    """Half the width of an interval around 0.5, from half the width of its resamples."""
+    return float(np.tanh(ci.widening(examples) * np.log((0.5 + reach) / (0.5 - reach)) / 2) / 2)
+
+
 def test_a_figure_that_is_not_a_share_for_one_seed_is_not_one_in_the_mean() -> None:
     share = ci.Share.among_all(np.arange(10) < 5)
     drawn, ends = {"f1": np.linspace(0.4, 0.6, 101)}, {"f1": (0.0, 1.0)}
     found = ci.intervals([ci.Scored({"f1": 0.5}, drawn, of, {"f1": 10}, ends=ends) for of in ({"f1": share}, {})])["f1"]
-    reach = 0.095 * ci.widening(10)
+    reach = _widened(0.095, 10)
     assert (found["low_examples"], found["high_examples"]) == pytest.approx((0.5 - reach, 0.5 + reach))
 
 
@@ -247,7 +258,7 @@ def test_a_class_has_the_mean_number_of_examples_over_seeds() -> None:
 
 def test_a_macro_mean_of_few_examples_is_wider_than_its_resamples_too() -> None:
     found = ci.intervals([_macro(0.5, [0.5, 0.5], [2, 3], np.linspace(0.4, 0.6, 401))])["f1"]
-    reach = 0.095 * ci.widening(5)
+    reach = _widened(0.095, 5)
     assert found == pytest.approx({"low": 0.5 - reach, "high": 0.5 + reach})
 
 
