@@ -6,10 +6,10 @@ figures at once, mostly by matrix products.
 Examples that share a text, such as the questions on a passage, are not independent. They form a cluster, and whole
 clusters are drawn (Davison and Hinkley 1997, section 3.8).
 
-Figures vary with the examples of the test set and with the seed. For examples the interval is Wilson's if the figure is
-a share of them, else the bootstrap's. For a mean over seeds, Student's interval is added; half-widths add in quadrature
-(MOVER: Zou and Donner 2008, Statistics in Medicine 27). An interval always contains its figure and stays within its
-scale.
+Figures vary with the examples of the test set and with the seed. For examples the interval is Wilson's: that of a share
+of them, or of as many as would give a share the figure's variance in resamples. For a mean over seeds, Student's
+interval is added; half-widths add in quadrature (MOVER: Zou and Donner 2008, Statistics in Medicine 27). An interval
+always contains its figure and stays within its scale.
 """
 
 import math
@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import expit, logit, stdtrit
+from scipy.special import stdtrit
 
 from retrace.statistics.scales import Interval
 
@@ -150,7 +150,7 @@ def whole_shares(values: Mapping[str, np.ndarray], among: np.ndarray) -> dict[st
 
 
 def widening(examples: int) -> float:
-    """The factor by which a percentile interval is too narrow with so few examples (Hesterberg 2015, The American
+    """The factor by which resamples of so few examples make an interval too narrow (Hesterberg 2015, The American
     Statistician 69, section 5); 1 if their number is not known, and nearly 1 if it is large.
 
     The variance of resamples has the divisor N instead of N - 1, and their tails are normal rather than Student's t.
@@ -163,29 +163,36 @@ def unbiased(examples: int) -> float:
     return math.sqrt(examples / (examples - 1)) if examples > 1 else 1.0
 
 
-def percentile_interval(value: float, drawn: np.ndarray, examples: int = 0, ends: Ends = ANYWHERE) -> Interval:
+def percentile_interval(value: float, drawn: np.ndarray, examples: int = 0) -> Interval:
     """The percentile interval (Efron and Tibshirani 1993, chapter 13) of resampled figures (R,), leaving out NaN.
 
-    It is widened around the figure according to the number of `examples`, 0 if that is not known. Between the two ends
-    of a scale this is done with logits, so that an interval near one reaches further away from it (Qin and Hotilovac
-    2008, Statistical Methods in Medical Research 17).
+    It is widened around the figure according to the number of `examples`, 0 if that is not known.
     """
-    found, factor, (low, high) = np.nanquantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]), widening(examples), ends
-    if math.isfinite(high - low) and low < value < high:
-        middle, *outer = logit(np.clip((np.array([value, *found]) - low) / (high - low), 0, 1))
-        found = low + (high - low) * expit(middle + factor * (np.array(outer) - middle))
-    else:
-        found = value + factor * (found - value)
-    return dict(zip(("low", "high"), found.tolist(), strict=True))
+    ends = np.nanquantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = (value + widening(examples) * (float(end) - value) for end in ends)
+    return {"low": low, "high": high}
 
 
-def centred_interval(value: float, drawn: np.ndarray, examples: int = 0, ends: Ends = ANYWHERE) -> Interval:
-    """The percentile interval of resamples that are shifted so that their median is at the figure.
+def centred_interval(value: float, drawn: np.ndarray, examples: int = 0) -> Interval:
+    """The percentile interval of resamples that are shifted so that their median is at the figure."""
+    return clipped(value, percentile_interval(value, drawn + value - float(np.nanmedian(drawn)), examples), ANYWHERE)
 
-    Resamples of the best of many thresholds are biased upwards; their spread is right.
+
+def spread_interval(value: float, drawn: np.ndarray, examples: int, ends: Ends) -> Interval:
+    """The interval of a figure by its standard deviation in resamples, (R,), leaving out NaN.
+
+    On a scale with two ends it is Wilson's interval of as many examples as would give a share that variance, the
+    effective sample size of surveys, widened for few `examples`. Unlike percentiles it is right for a figure near an
+    end, which a few examples decide, and for the best of many thresholds, which is biased in resamples. It has no width
+    if the resamples agree or the figure is at an end; on other scales it is the centred percentile interval.
     """
-    moved = value - float(np.nanmedian(drawn))
-    return clipped(value, percentile_interval(value, drawn + moved, examples, ends), ends)
+    low, high = ends
+    if not math.isfinite(high - low):
+        return clipped(value, centred_interval(value, drawn, examples), ends)
+    share, spread = (value - low) / (high - low), widening(examples) * float(np.nanstd(drawn, ddof=1)) / (high - low)
+    if value in ends or spread <= ROUNDING:
+        return {"low": value, "high": value}
+    return on_scale(value, wilson_interval(share, share * (1 - share) / spread**2), ends)
 
 
 def wilson_interval(share: float, examples: float) -> Interval:
@@ -239,22 +246,26 @@ def interval_of_examples(
 ) -> Interval:
     """The interval over examples of a figure, or of its mean over seeds.
 
-    `shares` has one for each seed, none if the figure is no share; `drawn` (R,) is the figure in resamples. If all
-    resamples agree, the interval is Wilson's, as if the figure were a share of `examples`, which are independent. From
-    a single one the interval is the whole scale, unless the figure is at an end of it.
+    `shares` has one for each seed, none if the figure is no share; `drawn` (R,) is the figure in resamples. If these
+    agree, or the figure is at an end of its scale, the interval is Wilson's, as if it were a share of `examples`, which
+    are independent. From a single one the interval is the whole scale, unless the figure is at an end of it.
     """
     low, high = ends
     if shares:
         known = [(seed.value, effective_examples(seed, clusters)) for seed in shares]
         share, among = np.mean(known, axis=0).tolist()
-        found = wilson_interval(share, among)
-    else:
-        found = centred_interval(value, drawn, examples, ends)
-        has_no_width = examples < 2 or found["high"] - found["low"] <= ROUNDING * (high - low)
-        if not (has_no_width and math.isfinite(high - low)):
-            return found
-        found = wilson_interval((value - low) / (high - low), examples if examples > 1 or value in ends else 0)
-    return clipped(value, {end: low + at * (high - low) for end, at in found.items()}, ends)
+        return on_scale(value, wilson_interval(share, among), ends)
+    found = spread_interval(value, drawn, examples, ends)
+    if not math.isfinite(high - low) or (examples > 1 and found["low"] < found["high"]):
+        return found
+    among = examples if examples > 1 or value in ends else 0
+    return on_scale(value, wilson_interval((value - low) / (high - low), among), ends)
+
+
+def on_scale(value: float, interval: Interval, ends: Ends) -> Interval:
+    """A figure's interval, given from 0 to 1, on the scale with these ends."""
+    low, high = ends
+    return clipped(value, {end: low + at * (high - low) for end, at in interval.items()}, ends)
 
 
 def intervals(seeds: Sequence[Scored]) -> dict[str, Interval]:
@@ -279,8 +290,8 @@ def _over_examples(name: str, seeds: Sequence[Scored]) -> Interval:
     drawn = np.mean([seed.drawn[name] for seed in seeds], axis=0)
     examples = min(seed.independent(name) if seed.examples.get(name) else 0 for seed in seeds)
     if examples > 1 and all(name in seed.by_class for seed in seeds):
-        centred = centred_interval(value, drawn, examples, ends)
-        return with_classes(value, centred, [seed.by_class[name] for seed in seeds], ends, examples)
+        found = spread_interval(value, drawn, examples, ends)
+        return with_classes(value, found, [seed.by_class[name] for seed in seeds], ends, examples)
     shares = [seed.shares[name] for seed in seeds] if all(name in seed.shares for seed in seeds) else []
     return interval_of_examples(value, shares, drawn, examples, ends, seeds[0].clusters)
 

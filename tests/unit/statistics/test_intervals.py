@@ -128,14 +128,14 @@ def test_without_examples_or_with_one_nothing_is_known() -> None:
 def test_with_few_examples_an_interval_is_wider_than_the_resamples() -> None:
     """Five examples: Student's t with four degrees of freedom, and N - 1 in the variance.
 
-    In percent the resamples' interval is from 57.2 to 76.2, which is widened as log(p / (100 - p)).
+    An end of Wilson's interval is a share whose own standard error reaches to the figure; here that error is the
+    resamples' at the figure.
     """
-    wider = 2.776445 / 1.959964 * (5 / 4) ** 0.5
-    low, middle, high = (np.log(p / (100 - p)) for p in (57.2, 66.7, 76.2))
-    ends = {"low": middle - wider * (middle - low), "high": middle + wider * (high - middle)}
-    five = ci.interval_of_examples(66.7, [], np.linspace(56.7, 76.7, 401), 5, (0.0, 100.0))
-    assert five == pytest.approx({end: 100 / (1 + np.exp(-at)) for end, at in ends.items()})
-    assert 66.7 - five["low"] > wider * 9.5 > five["high"] - 66.7, "it reaches further away from the nearer end"
+    drawn = np.linspace(56.7, 76.7, 401)
+    spread = drawn.std(ddof=1) * 2.776445 * (5 / 4) ** 0.5
+    five = ci.interval_of_examples(66.7, [], drawn, 5, (0.0, 100.0))
+    for end in five.values():
+        assert abs(end - 66.7) == pytest.approx(spread * (end * (100 - end) / (66.7 * 33.3)) ** 0.5, rel=1e-5)
     assert [ci.widening(examples) for examples in (0, 1)] == [1.0, 1.0]
     assert ci.widening(1000) == pytest.approx(1, abs=2e-3)
 
@@ -152,9 +152,21 @@ def test_an_interval_of_few_numbers_holds_their_mean_as_often_as_it_says(documen
 
 
 def test_a_figure_that_is_higher_in_resamples_stays_in_its_interval() -> None:
-    found = ci.centred_interval(0.01, np.random.default_rng(1).normal(0.03, 0.005, 4000), ends=(0.0, 1.0))
-    assert found == pytest.approx({"low": 0.01 - 1.96 * 0.005, "high": 0.01 + 1.96 * 0.005}, abs=5e-4)
-    assert ci.centred_interval(0.001, np.array([0.02, 0.03, 0.04]), ends=(0.0, 1.0))["low"] == 0.0
+    drawn = np.random.default_rng(1).normal(0.53, 0.005, 4000)
+    for found in ci.centred_interval(0.5, drawn), ci.spread_interval(0.5, drawn, 0, (0.0, 1.0)):
+        assert found == pytest.approx({"low": 0.5 - 1.96 * 0.005, "high": 0.5 + 1.96 * 0.005}, abs=5e-4)
+
+
+@pytest.mark.parametrize(("right", "half"), [(0.02, 0.03), (0.95, 0.03)])
+def test_the_interval_of_a_mean_that_few_examples_decide_holds_the_truth(right: float, half: float) -> None:
+    """Fifty answers, of which few are right, or wrong, and few have half a point: percentiles held it in 86%."""
+    generator, held = np.random.default_rng(1), 0
+    for sample in range(400):
+        points = generator.choice([1.0, 0.5, 0.0], size=50, p=[right, half, 1 - right - half])
+        drawn = ci.resample({"": ci.mean_of({"f1": points})}, 50, 300, sample)[""]["f1"]
+        found = ci.interval_of_examples(float(points.mean()), [], drawn, 50, (0.0, 1.0))
+        held += found["low"] <= right + half / 2 <= found["high"]
+    assert held / 400 > 0.92
 
 
 @pytest.mark.parametrize("ends", [(0.0, 1.0), (0.0, 100.0), (-1.0, 1.0)])
@@ -198,17 +210,13 @@ def test_the_interval_of_a_method_is_of_its_examples_and_its_seeds(seeds: int) -
         assert found[name] == pytest.approx({"low": middle / scale - below, "high": middle / scale + above, **examples})
 
 
-def _widened(reach: float, examples: int) -> float:
-    """Half the width of an interval around 0.5, from half the width of its resamples."""
-    return float(np.tanh(ci.widening(examples) * np.log((0.5 + reach) / (0.5 - reach)) / 2) / 2)
-
-
 def test_a_figure_that_is_not_a_share_for_one_seed_is_not_one_in_the_mean() -> None:
     share = ci.Share.among_all(np.arange(10) < 5)
     drawn, ends = {"f1": np.linspace(0.4, 0.6, 101)}, {"f1": (0.0, 1.0)}
     found = ci.intervals([ci.Scored({"f1": 0.5}, drawn, of, {"f1": 10}, ends=ends) for of in ({"f1": share}, {})])["f1"]
-    reach = _widened(0.095, 10)
-    assert (found["low_examples"], found["high_examples"]) == pytest.approx((0.5 - reach, 0.5 + reach))
+    among = 0.25 / (ci.widening(10) * np.std(drawn["f1"], ddof=1)) ** 2
+    both = ci.wilson_interval(0.5, among).values()
+    assert (found["low_examples"], found["high_examples"]) == pytest.approx(tuple(both))
 
 
 def test_means_that_are_shares_are_those_of_zeros_and_ones_among_the_asked() -> None:
@@ -257,9 +265,9 @@ def test_a_class_has_the_mean_number_of_examples_over_seeds() -> None:
 
 
 def test_a_macro_mean_of_few_examples_is_wider_than_its_resamples_too() -> None:
-    found = ci.intervals([_macro(0.5, [0.5, 0.5], [2, 3], np.linspace(0.4, 0.6, 401))])["f1"]
-    reach = _widened(0.095, 5)
-    assert found == pytest.approx({"low": 0.5 - reach, "high": 0.5 + reach})
+    drawn = np.linspace(0.4, 0.6, 401)
+    found = ci.intervals([_macro(0.5, [0.5, 0.5], [2, 3], drawn)])["f1"]
+    assert found == pytest.approx(ci.wilson_interval(0.5, 0.25 / (ci.widening(5) * np.std(drawn, ddof=1)) ** 2))
 
 
 def test_a_difference_is_within_what_the_scale_allows() -> None:
