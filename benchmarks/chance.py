@@ -199,19 +199,18 @@ def flagged(models: int) -> dict[str, Any]:
     return {"sound": models, "notices": dict(notices), "learned_nothing": poor, "of_these_flagged": caught}
 
 
-def _right(generator: np.random.Generator, examples: int, seeds: int, spread: float) -> Iterator[np.ndarray]:
-    """(N,) of each seed of a method: true where a model is as good as its difficulty; see `ALIKE`."""
+def _right(generator: np.random.Generator, examples: int, spread: float) -> Iterator[np.ndarray]:
+    """(N,) of one seed after another: true where a model is as good as its difficulty; see `ALIKE`."""
     shared = generator.random(examples, dtype=np.float32)
     is_shared = np.arange(examples) < ALIKE * examples
     while True:
-        for _ in range(seeds):
-            difficulty = np.where(is_shared, shared, generator.random(examples, dtype=np.float32))
-            yield difficulty < generator.normal(ACCURACY, spread)
+        difficulty = np.where(is_shared, shared, generator.random(examples, dtype=np.float32))
+        yield difficulty < generator.normal(ACCURACY, spread)
 
 
 def names_a_method(generator: np.random.Generator, weights: np.ndarray, seeds: int, spread: float) -> bool:
     """Whether one of two methods that do not differ is called better, from weights (R, N) of resamples."""
-    models = _right(generator, EXAMPLES, seeds, spread)
+    models = _right(generator, EXAMPLES, spread)
     methods = {}
     for method in ("a", "b"):
         rights = [next(models) for _ in range(seeds)]
@@ -228,7 +227,7 @@ def holds_the_truth(
     generator: np.random.Generator, examples: int, weights: np.ndarray | None, seeds: int, spread: float
 ) -> bool:
     """Whether the interval of a mean over seeds contains the mean over all; for a share if there are no weights."""
-    models = _right(generator, examples, seeds, spread)
+    models = _right(generator, examples, spread)
     rights = [next(models) for _ in range(seeds)]
     if weights is None:
         shares, truth, drawn = [Share.among_all(right) for right in rights], ACCURACY, np.empty(0)
