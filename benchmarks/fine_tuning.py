@@ -12,6 +12,7 @@ trains on every window of a passage, whereas the preset `real` has one window of
 import argparse
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from harness import best_rate, fast_tokenizer, in_turn, make_parser, run_side, train_there, write_result
@@ -78,7 +79,7 @@ def ratio(found: dict[str, Any]) -> dict[str, float]:
 
 def sentences_here(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace on sentences of similar length."""
-    task, settings, device = sentiment(arguments)
+    task, settings, device = opened(Classification, TASKS / "sst2", arguments.sentences, arguments.seed)
     model = started(task, settings, arguments.seed, device)
     figures = tuned_here(task, model, settings, arguments.seed, device)
     return {**figures, "accuracy": accuracy(task, model, device)}
@@ -86,7 +87,7 @@ def sentences_here(arguments: argparse.Namespace) -> dict[str, float]:
 
 def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
     """The same weights with dynamic padding."""
-    task, settings, device = sentiment(arguments)
+    task, settings, device = opened(Classification, TASKS / "sst2", arguments.sentences, arguments.seed)
     rows = [
         {"input_ids": example.ids, "attention_mask": [1] * len(example.ids), "labels": example.label}
         for example in TaskObjective(task, settings, arguments.seed).examples
@@ -99,7 +100,7 @@ def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
 
 def windows_here(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace on windows of similar length."""
-    task, settings, device = reading(arguments)
+    task, settings, device = opened(ExtractiveTask, QUESTIONS / "squad", arguments.windows, arguments.seed)
     model = started(task, settings, arguments.seed, device)
     figures = tuned_here(task, model, settings, arguments.seed, device)
     per_window = 1.0 if settings.train_length else questions_per_window(task.examples("train"))
@@ -108,7 +109,7 @@ def windows_here(arguments: argparse.Namespace) -> dict[str, float]:
 
 def windows_there(arguments: argparse.Namespace, **changed: object) -> dict[str, float]:
     """The same windows, or those of changed settings, padded to the full length."""
-    task, settings, _ = reading(arguments, **changed)
+    task, settings, _ = opened(ExtractiveTask, QUESTIONS / "squad", arguments.windows, arguments.seed, **changed)
     longest = settings.train_length or settings.max_length
     rows = [
         {
@@ -138,24 +139,14 @@ def questions_per_window(windows: Sequence[Any]) -> float:
     return len({window.question.id for window in windows}) / len(windows)
 
 
-def sentiment(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
-    """Task, settings and device of the sentences."""
-    settings = limited("sst2", arguments.sentences)
-    task = Classification.read(TASKS / "sst2", PRETRAINED, settings)
-    return task, settings, open_device(arguments.seed)
+def opened(kind: Any, data: Path, examples: int, seed: int, **changed: object) -> tuple[Any, Any, Any]:
+    """A task, its settings and a device: the project's settings, some of which may be changed, for one epoch.
 
-
-def reading(arguments: argparse.Namespace, **changed: object) -> tuple[Any, Any, Any]:
-    """Task, settings and device of the questions; some settings may be changed."""
-    settings = limited("squad", arguments.windows).model_copy(update=changed)
-    task = ExtractiveTask.read(QUESTIONS / "squad", PRETRAINED, settings)
-    return task, settings, open_device(arguments.seed)
-
-
-def limited(task: str, examples: int) -> Any:
-    """The project's fine-tuning settings, for one epoch of this many examples, without R-Drop, which Trainer lacks."""
-    changes = {"max_train_examples": examples, "epochs": 1, "rdrop": 0.0}
-    return settings_of(read_params(), task).model_copy(update=changes)
+    R-Drop, which Trainer lacks, is left out.
+    """
+    given = {"max_train_examples": examples, "epochs": 1, "rdrop": 0.0} | changed
+    settings = settings_of(read_params(), data.name).model_copy(update=given)
+    return kind.read(data, PRETRAINED, settings), settings, open_device(seed)
 
 
 def started(task: Any, settings: Any, seed: int, device: Any) -> Any:
