@@ -7,7 +7,7 @@ from typing import Any
 from retrace.core.paths import task_and_part
 from retrace.core.schema import shown as as_yaml
 from retrace.evaluation.records import BESIDE, DATA
-from retrace.report.blocks import NOTHING, Table
+from retrace.report.blocks import NOTHING, Block, Table
 from retrace.report.names import KINDS, TASKS, baseline_name, method_name, shown, title_of
 from retrace.report.page import fill_markdown
 from retrace.review.changes import SHOWN, Change, Moved, Review, signed
@@ -20,10 +20,14 @@ def as_markdown(review: Review, base: str) -> str:
     """The whole review; `base` describes the revision that it compares with."""
     moved = [change for change in review.changes if change.counts]
     rest = [change for change in review.changes if not change.counts]
+    blocks: list[Block] = [f"Note: {note}." for note in review.notes]
+    blocks += [*_table(moved), *_flags(review.flags), *_moved("setting", review.params, _value)]
+    if review.runs:
+        differ = f"Time and memory that differ by more than {SHOWN:.0%}"
+        blocks += [f"{differ}; these depend on the machine and its load.", *_moved("run", review.runs, _amount)]
     text = fill_markdown(
-        "review.md.j2", Path(__file__).parent, verdict=verdict(review), base=base, review=review,
-        moved=_table(moved), rest=_table(rest), count=len(rest), flags=_flags(review.flags),
-        params=_moved("setting", review.params, _value), runs=_moved("run", review.runs, _amount), least=f"{SHOWN:.0%}",
+        "review.md.j2", Path(__file__).parent, verdict=verdict(review), base=base, parts=blocks, rest=_table(rest),
+        count=len(rest),
     )  # fmt: skip
     return text.replace("@", "@\u200b").strip()  # a name after @ would notify someone on a forge
 
@@ -86,14 +90,15 @@ def _name(change: Change) -> str:
     return f"{TASKS[name][1] if name in TASKS else name} {change.what.name} ({place.who}{where})"
 
 
-def _table(changes: Sequence[Change]) -> Table | None:
+def _table(changes: Sequence[Change]) -> list[Table]:
+    """A row for each change; no table without any."""
     rows = [
         (_of(change), change.what.name, NOTHING if change.direction == "other" else change.direction,
          shown(change.what, change.old), shown(change.what, change.new), _difference(change), change.why)
         for change in changes
     ]  # fmt: skip
     header = ("result of", "figure", "direction", "before", "now", "difference", "why")
-    return Table(header, rows) if rows else None
+    return [Table(header, rows)] if rows else []
 
 
 def _of(change: Change) -> str:
@@ -117,7 +122,7 @@ def _flags(flags: Sequence[Moved]) -> list[str]:
             f"{name} (was {old}, is {new})" for name, old, new in named if old and new
         ],
     }
-    return [f"{what}: {'; '.join(names)}" for what, names in parts.items() if names]
+    return [f"{what}: {'; '.join(names)}." for what, names in parts.items() if names]
 
 
 def _readable(flag: Moved) -> str:
@@ -126,9 +131,9 @@ def _readable(flag: Moved) -> str:
     return f"{place} {name.replace('_', ' ')}"
 
 
-def _moved(what: str, found: Sequence[Moved], as_text: Callable[[Any], str]) -> Table | None:
+def _moved(what: str, found: Sequence[Moved], as_text: Callable[[Any], str]) -> list[Table]:
     rows = [(moved.name, as_text(moved.old), as_text(moved.new)) for moved in found]
-    return Table((what, "before", "now"), rows) if rows else None
+    return [Table((what, "before", "now"), rows)] if rows else []
 
 
 def _value(value: Any) -> str:
