@@ -264,7 +264,7 @@ def records_page(project: Path) -> str:
         entries = read_records(project / STUDIES / study / RECORDS)
         stood = standings(entries)
         runs = [
-            (entry, _figures_table(entry, standing), Code(entry.command, "sh"), _tried_table(entry))
+            (entry, [_figures_table(entry, standing), Code(entry.command, "sh"), _tried(entry)])
             for entry, standing in zip(entries, stood, strict=True)
         ]
         budgets.append((title, study, _runs_table(entries, stood), runs))
@@ -295,9 +295,10 @@ def _figures_table(entry: Entry, stood: Mapping[str, Standing]) -> Table:
     return Table(("figure", "mean", "by seed", "against run", "p", "result"), rows)
 
 
-def _tried_table(entry: Entry) -> Table:
+def _tried(entry: Entry) -> Table | str:
     rows = [
         (each.idea, each.figure, "not noted" if each.seeds is None else str(each.seeds), "yes" if each.kept else "no")
         for each in entry.tried
     ]
-    return Table(("tried", "what it gave", "seeds", "kept"), rows)
+    none = "No other experiments are noted for this run."
+    return Table(("tried", "what it gave", "seeds", "kept"), rows) if rows else none
