@@ -41,6 +41,8 @@ FETCHED, TRAINED, STATES = 3, 2, 3  # copies: hub's cache, folder, DVC's; folder
 LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container: bytes, or max
 PRETRAINING = "pretrain"
 END = 1  # the token that ends a generated answer, which has a loss like those of its words
+Base = tuple[PreTrainedConfig | None, Path | None]  # a model to start from: its config, and the folder to fetch
+Bases = Mapping[str | None, Base]  # by the entry under `checkpoints`; None: the model that is pretrained here
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,9 @@ def require_room(params: Mapping[str, Any]) -> Iterator[str]:
     Raises InputError if there is clearly too little: less memory in total than one device needs, or less than half
     of the disk space; or if a run has longer inputs than its model accepts.
     """
-    runs = list(_runs(params))
-    unknown = [name or "model" for name, (config, _) in _bases(params).items() if config is None]
+    bases = _bases(params)  # once: the digest of a folder reads all of it
+    runs = list(_runs(params, bases))
+    unknown = [name or "model" for name, (config, _) in bases.items() if config is None]
     if unknown:
         yield f"needs: the sizes of {', '.join(unknown)} are not known before they are fetched, and left out"
     if not runs:
@@ -115,10 +118,11 @@ def require_room(params: Mapping[str, Any]) -> Iterator[str]:
 def planned_memory(params: Mapping[str, Any], name: str) -> int | None:
     """Bytes that the tensors of the run `name` take on each of its devices; None if there is no such run."""
     processes = int(os.environ.get("WORLD_SIZE", "1"))
-    return next((run.needs.memory(processes) for run in _runs(params, processes, name)), None)
+    runs = _runs(params, _bases(params), processes, name)
+    return next((run.needs.memory(processes) for run in runs), None)
 
 
-def _bases(params: Mapping[str, Any]) -> dict[str | None, tuple[PreTrainedConfig | None, Path | None]]:
+def _bases(params: Mapping[str, Any]) -> Bases:
     """`base_of` each model that is trained, by its name; None is the name of the one pretrained here.
 
     The pipeline pretrains even if no method starts from that model; a study with a pipeline of its own may not.
@@ -129,7 +133,7 @@ def _bases(params: Mapping[str, Any]) -> dict[str | None, tuple[PreTrainedConfig
     return {name: base_of(params, name) for name in dict.fromkeys(names)}
 
 
-def base_of(params: Mapping[str, Any], name: str | None = None) -> tuple[PreTrainedConfig | None, Path | None]:
+def base_of(params: Mapping[str, Any], name: str | None = None) -> Base:
     """The config of the model that is pretrained here, or of the entry `name` under `checkpoints`; and what to fetch.
 
     A checkpoint's config is in its folder; before it is fetched, a known architecture's is used; None if there is
@@ -150,7 +154,7 @@ def base_of(params: Mapping[str, Any], name: str | None = None) -> tuple[PreTrai
     return config, None if is_there else folder
 
 
-def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None) -> Iterator[Planned]:
+def _runs(params: Mapping[str, Any], bases: Bases, processes: int = 1, only: str | None = None) -> Iterator[Planned]:
     """Pretraining, if there is any, and each fine-tuning run of a model of known size; or `only` the run of that name.
 
     Raises InputError if a run has longer inputs than its model accepts.
@@ -159,7 +163,7 @@ def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None
     bf16 = uses_bf16(build(Precision, params, "precision"), device)
     attention = attention_of(device)
     sharded = processes > 1 and is_sharded()
-    bases, grid = _bases(params), Grid.read(params)  # once for all runs: a folder's digest reads all of it
+    grid = Grid.read(params)
     own, fetched = bases.get(None, (None, None))
     if own is not None and only in (None, PRETRAINING):
         recipe = build(PretrainSettings, params, "pretrain")

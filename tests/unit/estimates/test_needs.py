@@ -43,7 +43,7 @@ def machine(here: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 def _planned(only: str | None = None) -> list[needs.Planned]:
-    return list(needs._runs(read_params(), only=only))
+    return list(needs._runs(params := read_params(), needs._bases(params), only=only))
 
 
 def test_what_is_needed_stands_beside_what_there_is(machine) -> None:
@@ -70,7 +70,7 @@ def test_a_frozen_body_is_in_float32_while_a_cpu_loads_it(machine, monkeypatch: 
     )
     frozen, trained = (needs.Planned("sst2 full 1", None, replace(need, passes=peak)) for peak in (3000, 5000))
     assert (frozen.peak, trained.peak) == (4 * 1000, 5000)
-    monkeypatch.setattr(needs, "_runs", lambda params: [frozen])
+    monkeypatch.setattr(needs, "_runs", lambda params, bases: [frozen])
     machine.memory = 3500
     assert retrace("needs").code == 2
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
