@@ -169,15 +169,6 @@ def _save_whole(model: PreTrainedModel, folder: Path) -> None:
 
 
 def _adapt_tokenizer(folder: Path, pretrained: Path, use: str, max_length: int | None = None) -> None:
-    """Have the published tokenizer give the model what it was given in training."""
-    _write_config(folder, pretrained, use, max_length)
-    if use == "causal":
-        _leave_open(folder)
-    else:
-        _write_format(folder)
-
-
-def _write_config(folder: Path, pretrained: Path, use: str, max_length: int | None) -> None:
     """Have the published tokenizer encode, pad and cut as in training, and give segments if the model takes them.
 
     The checkpoint's own may name no padding token, or other sides. Prompts are padded on the left. Of transformers'
@@ -198,6 +189,10 @@ def _write_config(folder: Path, pretrained: Path, use: str, max_length: int | No
     segments = ["token_type_ids"] if takes_segments(read_config(pretrained)) else []
     config["model_input_names"] = ["input_ids", *segments, "attention_mask"]
     write_json(path, config)
+    if use == "causal":
+        _leave_open(folder)
+    else:
+        _write_format(folder)
 
 
 def _leave_open(folder: Path) -> None:
