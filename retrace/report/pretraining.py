@@ -21,9 +21,6 @@ from retrace.statistics.scales import CURVES
 INTERVALS = "In brackets: 95% intervals over documents, or over passages for the pseudo-perplexity (bootstrap)."
 COMPARE = "Compare models per word or per byte; per token depends on the tokenizer."
 ABSENT = "–: too large for a float (per word, in a text without spaces), or no token was scored."
-NOTE = "Perplexity per token (log scale, so linear in loss) by tokens seen. Dots: validation after each epoch."
-UNIGRAM = " Dashed: a unigram model, which knows only token frequencies."
-LINE, MASKED = " Line: training", ", where the masking rate may be higher"
 LARGE = 1e9  # figures from here on are in scientific notation
 TOLD_APART = 0.52  # least next-sentence accuracy without a warning; chance is 0.5
 MOST_POINTS = 200  # of the training curve
@@ -75,9 +72,12 @@ def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame
     tips = [(x, f"{_tokens(x)}\ntraining loss {figure_text(y, 2)}, perplexity {_perplexity(y)}") for x, y in train]
     drawn += [*_dots(axes, valid), svg.tips(axes, tips)]
     label = "Perplexity of the validation text: " + ", ".join(_perplexity(y) for _, y in valid)
-    note = NOTE + (UNIGRAM if unigram else "")
+    note = "Perplexity per token (log scale, so linear in loss) by tokens seen. Dots: validation after each epoch."
+    if unigram:
+        note += " Dashed: a unigram model, which knows only token frequencies."
     if train:
-        note += f"{LINE}{MASKED if 'masked' in report.splits['valid'].measures else ''}."
+        is_masked = "masked" in report.splits["valid"].measures
+        note += f" Line: training{', where the masking rate may be higher' if is_masked else ''}."
     return Panels("pretraining", "", note, [Panel("", drawn, label, 260, place=0)], "wide")
 
 
