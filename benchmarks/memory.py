@@ -81,19 +81,17 @@ def main() -> None:
     cells = [(family, method) for family in FAMILIES for method in METHODS]
     with get_context("fork").Pool(1, maxtasksperchild=1) as pool:  # before this process starts threads
         measured = {cell: [pool.apply(held, (*cell, returned)) for returned in (True, False)] for cell in cells}
-    found = {" ".join(cell): compare(*cell, *measured[cell]) for cell in cells}
+    found = {}
+    for cell, (tensors, process) in measured.items():
+        kept = {"held_with_freed_memory_kept": round(process)}
+        found[" ".join(cell)] = planned_and_held(needed(*cell).peak, tensors) | kept
     halves = {f"{family} full, shared by two": compare_shared(family) for family in FAMILIES}
     found = {"model": vars(MODEL), "batch": LOAD.batch, "length": LOAD.length, "mebibytes": {**found, **halves}}
     write_result("memory", found)
 
 
-def compare(family: str, method: str, tensors: float, process: float) -> dict[str, float]:
-    """MiB planned and held, and how far off the plan is."""
-    return {**planned_and_held(needed(family, method).peak, tensors), "held_with_freed_memory_kept": round(process)}
-
-
 def compare_shared(family: str) -> dict[str, float]:
-    """The same for each of two processes that share a model with all of its weights tuned."""
+    """MiB planned and held for each of two processes that share a model with all of its weights tuned."""
     command = [sys.executable, *TORCHRUN, "2", __file__, "--shared", family]
     environment = {**os.environ, "ACCELERATE_USE_CPU": "1", "ACCELERATE_USE_FSDP": "true", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
