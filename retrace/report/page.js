@@ -88,12 +88,10 @@
     headings.forEach((heading, column) => {
       if (!heading.textContent.trim()) return;
       const press = element("button", "", ...heading.childNodes);
-      press.type = "button";
       press.onclick = () => sort(table, headings, column);
       heading.append(press);
     });
     const frame = table.closest(".scroll"), save = element("button", "download", "Download as CSV");
-    save.type = "button";
     save.setAttribute("aria-label", `Download as CSV: ${frame.getAttribute("aria-label")}`);
     save.onclick = () => {
       const link = element("a");
@@ -143,17 +141,13 @@
     each.plain = each.passages.map(text);
   }
 
-  const option = (value, label) => {
-    const made = element("option", "", label);
-    made.value = value;
-    return made;
-  };
   const choose = number => {
     task = tasks[number];
     all("button", ui.tabs).forEach((tab, i) => tab.setAttribute("aria-pressed", i === number));
-    ui.method.replaceChildren(...methods().map((method, i) => option(i, method.name)));
-    const kinds = isClasses() ? task.classes.map((name, i) => option(i, name)) : [option(1, "answerable"), option(0, "none")];
-    ui.gold.replaceChildren(option("", "any"), ...kinds);
+    ui.method.replaceChildren(...methods().map((method, i) => new Option(method.name, i)));
+    const kinds = isClasses() ? task.classes.map((name, i) => new Option(name, i))
+      : [new Option("answerable", 1), new Option("none", 0)];
+    ui.gold.replaceChildren(new Option("any", ""), ...kinds);
     filter();
   };
 
@@ -299,7 +293,6 @@
   ui.next.onclick = () => turn(1);
   tasks.forEach((each, i) => {
     const tab = element("button", "btn", each.title);
-    tab.type = "button";
     tab.onclick = () => choose(i);
     ui.tabs.append(tab);
   });
