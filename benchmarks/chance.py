@@ -11,7 +11,8 @@ not is.
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from statistics import NormalDist
 from typing import Any
 
@@ -76,13 +77,15 @@ def false_positives(trials: int) -> dict[str, dict[str, float]]:
     """Seeds → their standard deviation → the share of pairs in which a method is called better; 0 for one seed."""
     generator = np.random.default_rng(1)
     weights = np.concatenate(list(resamples(EXAMPLES, 400, seed=0))) / EXAMPLES
-    found = {}
-    for seeds in (1, *SEEDS):
-        found["1 seed" if seeds == 1 else f"{seeds} seeds"] = {
-            f"sd {spread}": sum(names_a_method(generator, weights, seeds, spread) for _ in range(trials)) / trials
-            for spread in SPREADS
-        }
-    return found
+    return {
+        f"{seeds} seed{'s' if seeds > 1 else ''}": by_spread(partial(names_a_method, generator, weights, seeds), trials)
+        for seeds in (1, *SEEDS)
+    }
+
+
+def by_spread(test: Callable[[float], bool], trials: int) -> dict[str, float]:
+    """The share of trials that are true, by the standard deviation over seeds that the test is given."""
+    return {f"sd {spread}": sum(test(spread) for _ in range(trials)) / trials for spread in SPREADS}
 
 
 def coverage(trials: int) -> dict[str, dict[str, dict[str, float]]]:
@@ -100,11 +103,7 @@ def coverage(trials: int) -> dict[str, dict[str, dict[str, float]]]:
     for name, (examples, drawn) in kinds.items():
         generator = np.random.default_rng(1)
         found[name] = {
-            f"{seeds} seeds": {
-                f"sd {spread}": sum(holds_the_truth(generator, examples, drawn, seeds, spread) for _ in range(trials))
-                / trials
-                for spread in SPREADS
-            }
+            f"{seeds} seeds": by_spread(partial(holds_the_truth, generator, examples, drawn, seeds), trials)
             for seeds in SEEDS
         }
     return found
