@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict, set_model_state_dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor, Replicate
+from torch.distributed.tensor import DTensor, distribute_tensor
 from transformers import PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.utils.logging import warning_once
@@ -84,8 +84,7 @@ def local_shard(tensor: Tensor, like: Tensor) -> Tensor:
     """A whole tensor sharded as `like` is."""
     if not isinstance(like, DTensor):
         return tensor
-    everywhere = DTensor.from_local(tensor.to(like.device), like.device_mesh, [Replicate()], run_check=False)
-    return everywhere.redistribute(placements=like.placements)
+    return distribute_tensor(tensor.detach().to(like.device), like.device_mesh, like.placements, src_data_rank=None)
 
 
 def gather_weights(model: nn.Module, only_trained: bool = False) -> dict[str, Tensor]:
