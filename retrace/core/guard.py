@@ -63,7 +63,8 @@ def take(path: Path) -> TextIO | None:
             pass
         except OSError as error:
             lock.close()
-            raise _named(error, path) from None
+            error.filename = str(path)  # which the system leaves out on a full disk, or on one without file locks
+            raise
         lock.close()
 
 
@@ -72,11 +73,6 @@ def _opened(path: Path) -> TextIO:
     with suppress(FileNotFoundError):  # in such a folder Linux refuses to open another user's file with O_CREAT
         return os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW), "r+")
     return os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CREAT, 0o666), "r+")
-
-
-def _named(error: OSError, path: Path) -> OSError:
-    """The error with the name of the lock, which the system leaves out on a full disk, or on one without file locks."""
-    return OSError(error.errno, error.strerror, str(path))
 
 
 def holder(path: Path) -> Holder | None:
@@ -88,7 +84,8 @@ def holder(path: Path) -> Holder | None:
             process, _, host = lock.read().strip().partition(" ")
             return Holder(path, int(process) if process.isdecimal() else 0, host)
         except OSError as error:
-            raise _named(error, path) from None
+            error.filename = str(path)
+            raise
     return None
 
 
