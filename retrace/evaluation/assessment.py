@@ -42,11 +42,6 @@ class MethodRun:
         """Such as "full 1"."""
         return f"{self.method} {self.seed}"
 
-    @property
-    def kept(self) -> PredictedEpoch:
-        """The epoch that is scored."""
-        return kept_epoch(self.epochs)
-
 
 def assess(task: AnyTask, scoring: Scoring, runs: Sequence[MethodRun], settings: MetricSettings) -> TaskDetails:
     """Score the baselines, and every run before training and at the epoch that was kept."""
@@ -61,7 +56,7 @@ class _Assessor:
         self._methods: dict[str, list[MethodRun]] = {}
         for run in runs:
             self._methods.setdefault(run.method, []).append(run)
-        self._kept: dict[str, Any] = {run.name: task.outcome(run.kept.rows) for run in runs}
+        self._kept: dict[str, Any] = {run.name: task.outcome(kept_epoch(run.epochs).rows) for run in runs}
         self._scored = self._score(scoring, task.baselines | self._kept)
         self._baselines = {name: self._scored[name] for name in task.baselines}
         computed = list(dict.fromkeys(name for run in runs for name in self._scored[run.name].drawn))  # with intervals
@@ -117,7 +112,7 @@ class _Assessor:
         )  # fmt: skip
 
     def _seed(self, run: MethodRun) -> SeedDetails:
-        scored, before = self._scored[run.name], self._before[run.name]
+        kept, scored, before = kept_epoch(run.epochs), self._scored[run.name], self._before[run.name]
         (loss,) = loss_on(self._task.split)
         flags = decision_flags(self._kept[run.name]) | figure_flags(scored.figures, self._scoring.scales)
         for name, other in (self._baselines | {"before_training": before}).items():
@@ -125,8 +120,8 @@ class _Assessor:
         if self._task.split == "dev":  # a test set has no learning curve
             flags |= loss_flags([(epoch.training_loss, epoch.validation_loss) for epoch in run.epochs])
         return SeedDetails(
-            epoch=run.kept.number,
-            figures={loss: run.kept.validation_loss} | dict(scored.figures),
+            epoch=kept.number,
+            figures={loss: kept.validation_loss} | dict(scored.figures),
             intervals=intervals([scored]),
             before={loss: run.epochs[0].validation_loss} | dict(before.figures),
             flags=flags,
