@@ -47,14 +47,11 @@ class Method:
         """Whether it starts from random weights, as `FROM_RANDOM` in its file says."""
         return getattr(self.tuning, "FROM_RANDOM", False)
 
-    def tune(self, model: PreTrainedModel, head: Head, dropout: float | None = None) -> None:
+    def tune(self, model: PreTrainedModel, head: Head) -> None:
         """Choose the weights to train and add those of the method.
 
-        `dropout` is the rate of the model's own dropout layers, not of those that the method adds. Raises InputError if
-        the model has none, if no weight is left to train or if a setting does not suit the model.
+        Raises InputError if no weight is left to train or if a setting does not suit the model.
         """
-        if dropout is not None:
-            set_dropout(model, dropout, "dropout" if self.task is None else f"{self.task}.dropout")
         try:
             self.tuning.tune(model, head, self.settings)
         except InputError as error:
@@ -68,14 +65,17 @@ class Method:
     ) -> PreTrainedModel:  # fmt: skip
         """The model to train: the checkpoint in `folder`, or random weights, with a head drawn from `seed`.
 
-        A language model's head is read too. Raises InputError if `folder` has no checkpoint, or this head is missing,
-        and as `tune` does, which gets `dropout`.
+        A language model's head is read too. `dropout` is the rate of the model's own dropout layers, not of those that
+        the method adds. Raises InputError if `folder` has no checkpoint, if this head or dropout layers are missing,
+        and as `tune` does.
         """
         if self.is_random:
             model = make_model(head, read_config(folder), seed, attention, classes)
         else:
             model = read_model(head, folder, seed, attention, classes, needs_head=head == "language_model")
-        self.tune(model, head, dropout)
+        if dropout is not None:
+            set_dropout(model, dropout, "dropout" if self.task is None else f"{self.task}.dropout")
+        self.tune(model, head)
         return model
 
 
