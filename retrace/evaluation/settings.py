@@ -46,7 +46,7 @@ class MetricSettings(Section):
             require_each_once(field, getattr(self, field))
             for name in getattr(self, field):
                 why = "its file has no resampled(outcome: Classified) or (outcome: Answered)"
-                exists = (FOLDER / f"{name}.py").is_file() and not any(name in listed for listed in names.values())
+                exists = (FOLDER / f"{name}.py").is_file() and name not in names["every_epoch"]
                 require(name in allowed, field, name, why if exists else f"expected one of {', '.join(allowed)}")
         for field in KINDS:
             has_curve = not set(self.every_epoch).isdisjoint(getattr(self, field))

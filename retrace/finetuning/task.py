@@ -16,7 +16,6 @@ Example = TypeVar("Example")
 Result = TypeVar("Result")
 Tensors = dict[str, Tensor]
 Row = dict[str, Any]
-Reads = Literal["text", "tokens"]
 
 
 class Task(Protocol[Example]):
@@ -32,7 +31,7 @@ class Task(Protocol[Example]):
     head: Head
     classes: tuple[str, ...] = ()  # of a classifier, by number; empty for other heads
     has_test: bool  # whether there is a test split besides `dev`
-    reads: Reads | None = None
+    reads: Literal["text", "tokens"] | None = None
 
     def examples(self, part: str) -> list[Example]:
         """The encoded examples of `train`, `dev` or, if there is one, `test`."""
