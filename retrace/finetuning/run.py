@@ -94,14 +94,12 @@ class Predicted(TypedDict):
 
 @dataclass(frozen=True)
 class Tuned:
-    """Predictions and losses of every epoch, and the speed of training."""
+    """Predictions and losses by split, and the speed of training."""
 
     kind: Kind
-    rows: list[Row]  # with their epoch
-    losses: list[dict[str, Any]]  # `kept`: whether this epoch's weights are kept
+    epochs: dict[str, list[Predicted]]  # dev: every epoch; test, if there is one: before training and the kept epoch
     speed: Speed
     drawn: list[int] | None  # indices of the training examples; None for all
-    tests: Sequence[Predicted]  # before training and of the kept epoch
 
 
 def fine_tune(
@@ -126,14 +124,11 @@ def fine_tune(
         speed = replace(speed, seconds=speed.seconds + prepared.seconds, flops=speed.flops + prepared.flops)
         if settings.checkpoint == "best":
             load_weights(model, run.kept)
-        found: list[Predicted] = run.journal
-        losses = [epoch["loss"] for epoch in found]
-        (kept,) = (loss["epoch"] for loss in losses if loss["kept"])
-        tests = [epoch["test"] for epoch in found if "test" in epoch]
+        epochs: dict[str, list[Predicted]] = {"dev": run.journal}
         if task.has_test:
-            tests.append(recorder.tested(kept))
-    rows = [row for epoch in found for row in epoch["rows"]]
-    return Tuned(task.kind, rows, losses, speed, objective.drawn, tests)
+            (kept,) = (epoch["loss"]["epoch"] for epoch in run.journal if epoch["loss"]["kept"])
+            epochs["test"] = [run.journal[0]["test"], recorder.tested(kept)]
+    return Tuned(task.kind, epochs, speed, objective.drawn)
 
 
 def _note_truncated(task: Task[Example], parts: Parts[Example], longest: int, title: str) -> None:
@@ -188,15 +183,13 @@ class _Recorder(Generic[Example]):
 def write_tuned(path: Path, tuned: Tuned) -> None:
     """Write the folder that `retrace.results.predictions` reads."""
     with atomic_folder(path, summed=True) as folder:
-        predictions.write_predictions(folder / predictions.PREDICTIONS, tuned.kind, tuned.rows)
-        write_json(folder / predictions.LOSSES, tuned.losses)
+        for part, epochs in tuned.epochs.items():
+            rows, losses, _ = predictions.FILES[part]
+            predictions.write_predictions(folder / rows, tuned.kind, [row for epoch in epochs for row in epoch["rows"]])
+            write_json(folder / losses, [epoch["loss"] for epoch in epochs])
         write_json(folder / predictions.UPDATES, tuned.speed.points)
         if tuned.drawn is not None:
             write_text(folder / predictions.DRAWN, f"{json.dumps(tuned.drawn)}\n")
-        if tuned.tests:
-            rows = [row for tested in tuned.tests for row in tested["rows"]]
-            predictions.write_predictions(folder / predictions.TEST_PREDICTIONS, tuned.kind, rows)
-            write_json(folder / predictions.TEST_LOSSES, [tested["loss"] for tested in tuned.tests])
 
 
 def read_cell(task: str) -> Cell:

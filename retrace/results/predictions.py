@@ -17,11 +17,10 @@ from retrace.core.files import atomic_file, read_json
 from retrace.results.grid import Kind
 
 PREDICTIONS, LOSSES, UPDATES = "predictions.parquet", "losses.json", "updates.json"
-TEST_PREDICTIONS, TEST_LOSSES = "test-predictions.parquet", "test-losses.json"  # of a task with a test split
 BASELINES = Path("reports/baselines")
 DRAWN = "drawn.json"  # numbers of the training examples, where not all were trained on
 # By part of the data: predictions, losses, and the key of the loss.
-_FILES = {"dev": (PREDICTIONS, LOSSES, "validation_loss"), "test": (TEST_PREDICTIONS, TEST_LOSSES, "loss")}
+FILES = {"dev": (PREDICTIONS, LOSSES, "validation_loss"), "test": (f"test-{PREDICTIONS}", f"test-{LOSSES}", "loss")}
 
 LOGIT = "logit_"  # and the number of a class
 _COLUMNS = {
@@ -77,7 +76,7 @@ def read_epochs(folder: Path, kind: Kind, part: str = "dev") -> list[PredictedEp
 
     Raises InputError if the run is missing or its predictions are wrong.
     """
-    predictions, losses, loss = _FILES[part]
+    predictions, losses, loss = FILES[part]
     rows = {number: found.drop(columns="epoch").reset_index(drop=True)
             for number, found in read_predictions(folder / predictions, kind).groupby("epoch")}  # fmt: skip
     return [

@@ -76,8 +76,9 @@ def _forward_flops(task: Task[Any], model: nn.Module) -> int:
 
 
 def _numbers(tuned: Tuned) -> list[float]:
-    rows = [value for row in tuned.rows for value in row.values() if isinstance(value, float)]
-    return [*rows, *(loss["validation_loss"] for loss in tuned.losses), *(loss for _, loss in tuned.speed.points)]
+    epochs = tuned.epochs["dev"]
+    rows = [value for epoch in epochs for row in epoch["rows"] for value in row.values() if isinstance(value, float)]
+    return [*rows, *(epoch["loss"]["validation_loss"] for epoch in epochs), *(loss for _, loss in tuned.speed.points)]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

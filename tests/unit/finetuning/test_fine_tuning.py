@@ -93,7 +93,7 @@ def test_which_epoch_is_kept(task: Classification, monkeypatch, keep: str, losse
     model = _model()
     tuned = fine_tune(task, model, SETTINGS.model_copy(update={"checkpoint": keep}), 1, tiny_device(), "t")
     assert gather.call_count == (2 if keep == "best" else 0)
-    assert [loss["epoch"] for loss in tuned.losses if loss["kept"]] == [kept]
+    assert [epoch["loss"]["epoch"] for epoch in tuned.epochs["dev"] if epoch["loss"]["kept"]] == [kept]
     left = model.state_dict()
     assert [all(torch.equal(left[name], each[name]) for name in left) for each in weights].index(True) == kept
 
