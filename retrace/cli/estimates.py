@@ -203,19 +203,19 @@ def plan(
     precision = "bf16" if bf16 else "fp32"
     print(f"assumed: a peak of {teraflops:g} TFLOP/s per device in {precision}, {utilization:.0%} MFU")
     print(f"disk: {TRAINED} × {size(first.weights)} of weights, {STATES} × {size(first.checkpoint)} of checkpoints")
-    lines = []
+    lines, shortest = [], math.inf
     for each in devices:
         busy = min(each, recipe.batch_size)  # a device without a block does not help
         idle = f" ({each - busy} idle)" if busy < each else ""
         need, (blocks, _) = needed[parts[each]], parts[each]
         share = blocks / recipe.batch_size  # the slowest device decides
         seconds = tokens * share * need.flops / (teraflops * 1e12 * utilization)
+        shortest = min(shortest, seconds / steps)
         lines.append((f"{each}{idle}", blocks, size(need.memory(each)), duration(seconds)))
     print_table(("devices", "blocks each", "memory each", "time"), lines)
-    if (a_step := seconds / steps) < STARTING:
-        on = f"{each} device{'s' if each > 1 else ''}"
-        print(f"note: {1000 * a_step:.2g} ms a step on {on} is less than a host needs to start the kernels; "
-              "it takes longer")  # fmt: skip
+    if shortest < STARTING:
+        print(f"note: a step of {1000 * shortest:.2g} ms is shorter than a host takes to start its kernels, so it takes "
+              "longer")  # fmt: skip
 
 
 def needs() -> None:

@@ -39,7 +39,7 @@ def test_a_plan_says_what_each_number_of_devices_takes(here: Path, monkeypatch: 
     assert header.split() == ["devices", "blocks", "each", "memory", "each", "time"]
     assert [row.split()[0] for row in rows] == ["1", "8", "64"]
     assert "64 (48 idle)" in rows[2], "a step has 16 blocks"
-    assert re.match(r"note: 0\.\d+ ms a step on 64 devices is less than a host needs", note)
+    assert re.match(r"note: a step of 0\.\d+ ms is shorter than a host takes to start its kernels", note)
     uneven = retrace("plan", "--tokens", "1e9", "--batch", "9", "5", "8").out.splitlines()[4:]
     assert uneven[0].split()[1:] == uneven[1].split()[1:], "of 9 blocks one device gets 2, with 5 devices and with 8"
     shared = [line.split() for line in retrace("plan", *options, "--sharded").out.splitlines()[4:]]

@@ -214,7 +214,7 @@ def test_a_figure_that_is_not_a_share_for_one_seed_is_not_one_in_the_mean() -> N
     share = ci.Share.among_all(np.arange(10) < 5)
     drawn, ends = {"f1": np.linspace(0.4, 0.6, 101)}, {"f1": (0.0, 1.0)}
     found = ci.intervals([ci.Scored({"f1": 0.5}, drawn, of, {"f1": 10}, ends=ends) for of in ({"f1": share}, {})])["f1"]
-    among = 0.25 / (ci.widening(10) * np.std(drawn["f1"], ddof=1)) ** 2
+    among = 0.25 / (ci.widening(10) * float(np.std(drawn["f1"], ddof=1))) ** 2
     both = ci.wilson_interval(0.5, among).values()
     assert (found["low_examples"], found["high_examples"]) == pytest.approx(tuple(both))
 
@@ -267,7 +267,8 @@ def test_a_class_has_the_mean_number_of_examples_over_seeds() -> None:
 def test_a_macro_mean_of_few_examples_is_wider_than_its_resamples_too() -> None:
     drawn = np.linspace(0.4, 0.6, 401)
     found = ci.intervals([_macro(0.5, [0.5, 0.5], [2, 3], drawn)])["f1"]
-    assert found == pytest.approx(ci.wilson_interval(0.5, 0.25 / (ci.widening(5) * np.std(drawn, ddof=1)) ** 2))
+    among = 0.25 / (ci.widening(5) * float(np.std(drawn, ddof=1))) ** 2
+    assert found == pytest.approx(ci.wilson_interval(0.5, among))
 
 
 def test_a_difference_is_within_what_the_scale_allows() -> None:
