@@ -1,9 +1,11 @@
 """Tiny real models and tokenizers for unit tests."""
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -19,6 +21,7 @@ from retrace.objectives.language_modelling import BlockModelling, Masking
 from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, save_tokenizer, train_tokenizer
+from stages import finetune_squad, finetune_sst2
 
 TEXT = [
     "the guild of weavers was founded by Ada Lund in the year 1601 .",
@@ -89,6 +92,14 @@ def tiny_questions(data: Path, context: str, answers: Mapping[str, str]) -> Path
 def tiny_answers(max_length: int, **settings: Any) -> AnswerSettings:
     """How to learn to answer questions in `max_length` tokens."""
     return AnswerSettings(lr=0.01, epochs=1, batch_size=2, max_length=max_length, **settings)
+
+
+def fine_tune(task: str, *seeds: int, method: str = "full") -> None:
+    """Do what the stages do that fine-tune on a task, in this process and its folder."""
+    stage = finetune_squad if task == "squad" else finetune_sst2
+    for seed in seeds:
+        with mock.patch.object(sys, "argv", ["stage", "--task", task, "--method", method, "--seed", str(seed)]):
+            stage.main()
 
 
 def tiny_device() -> Device:

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,11 @@ import pytest
 from retrace.core.errors import InputError
 from retrace.datasets.examples import Example, TaskData, write_task
 from retrace.serving.demo import Demo
-from stages import finetune_squad, finetune_sst2
-from tests.tiny import tiny_pretrained, tiny_questions, tiny_sentences
+from tests.tiny import fine_tune, tiny_pretrained, tiny_questions, tiny_sentences
 from tests.toy import copy_settings
 
 
-def test_a_task_of_two_texts_is_asked_where_there_are_two(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_of_two_texts_is_asked_where_there_are_two(here: Path) -> None:
     """Reviews and pairs of texts, each with a model that was trained for one epoch."""
     project = copy_settings(here)
     settings = {**project.params()["sst2"], "epochs": 1, "max_length": 32}
@@ -27,8 +25,7 @@ def test_a_task_of_two_texts_is_asked_where_there_are_two(here: Path, monkeypatc
     rows = [Example("the ale", "the hall", 0), Example("the songs", "the songs", 1)]
     write_task(Path("data/classification/pairs"), TaskData(("other", "same"), {"train": rows, "dev": rows}))
     for task in ("sst2", "pairs"):
-        monkeypatch.setattr(sys, "argv", ["finetune_sst2", "--task", task, "--method", "full", "--seed", "1"])
-        finetune_sst2.main()
+        fine_tune(task, 1)
     demo = Demo(params := project.params())
     assert [cell.title for cell in demo.cells] == ["sst2 full 1", "pairs full 1"]
     for pair, asked in (("", ["Reviews"]), ("the hall", ["Reviews", "pairs"])):
@@ -43,17 +40,14 @@ def test_a_task_of_two_texts_is_asked_where_there_are_two(here: Path, monkeypatc
         Demo(params)
 
 
-def test_the_page_says_that_generated_answers_are_from_one_part_of_a_passage(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_says_that_generated_answers_are_from_one_part_of_a_passage(here: Path) -> None:
     project = copy_settings(here)
     reading = {"epochs": 1, "batch_size": 4, "max_length": 64, "max_answer_length": 8, "answers": "generative"}
     changes = {f"squad.{name}": value for name, value in reading.items()}
     project.set_all({**changes, "finetune.tasks": [], "precision": "fp32"})
     tiny_pretrained(Path("models/pretrained"), "llama")
     tiny_questions(Path("data"), "The guild was founded by Ada Lund.", {"who founded the guild?": "Ada Lund"})
-    monkeypatch.setattr(sys, "argv", ["finetune_squad", "--method", "full", "--seed", "1"])
-    finetune_squad.main()
+    fine_tune("squad", 1)
     page = Demo(project.params()).page()
     assert "only the part that shares the most words with the question is read" in page
     assert "tokens at a time" not in page

@@ -23,26 +23,37 @@ from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.serving.predictor import _MASKS, Predictor, WordModel, _answer
 from retrace.tasks.question_answering.windows import Span
 from retrace.tokens.tokenizer import token_id
-from stages import finetune_squad, finetune_sst2
 from tests.commands import refused, retrace
-from tests.tiny import MASKED_FAMILIES, tiny_pretrained, tiny_questions, tiny_sentences, tiny_tokenizer
-from tests.toy import copy_settings
+from tests.tiny import MASKED_FAMILIES, fine_tune, tiny_pretrained, tiny_questions, tiny_sentences, tiny_tokenizer
+from tests.toy import Project, copy_settings
 
 GUILD = "The guild of weavers was founded by Ada Lund in the year 1601."
 ASKED = {"who founded the guild?": "Ada Lund", "when?": "1601", "was it full?": "", "of whom?": "weavers"}
 
 
-def test_generated_answers_are_those_of_the_stage(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+TEXTS = ["the ale was stale", "the songs were charming"]
+
+
+@pytest.fixture
+def reviews(here: Path) -> Project:
+    """A tiny pretrained model, and two reviews to tune it on for one epoch."""
+    project = copy_settings(here)
+    project.set_all({"precision": "fp32", "sst2.epochs": 1, "sst2.max_length": 32})
+    tiny_pretrained(PRETRAINED)
+    tiny_sentences(Path("data"), [f"{text}\t{label}" for label, text in enumerate(TEXTS)])
+    return project
+
+
+def test_generated_answers_are_those_of_the_stage(here: Path) -> None:
     """With a tiny model that has learned a few answers."""
     project = copy_settings(here)
     reading = {"lr": 0.01, "epochs": 40, "batch_size": 4, "max_length": 64, "max_answer_length": 8}
     reading |= {"answers": "generative", "optimizer.kind": "adamw"}
     changes = {f"squad.{name}": value for name, value in reading.items()}
     project.set_all({**changes, "finetune.seeds": [1, 2], "precision": "fp32"})
-    tiny_pretrained(Path("models/pretrained"), "llama")
+    tiny_pretrained(PRETRAINED, "llama")
     tiny_questions(Path("data"), GUILD, ASKED)
-    monkeypatch.setattr(sys, "argv", ["finetune_squad", "--method", "full", "--seed", "1"])
-    finetune_squad.main()
+    fine_tune("squad", 1)
     rows = kept_epoch(read_epochs(Path("predictions/squad/full/1"), "question_answering")).rows
     questions = read_questions(Path("data/question_answering/squad/dev.json"))
     decided = answers_of(rows, questions).answers
@@ -62,15 +73,10 @@ def test_generated_answers_are_those_of_the_stage(here: Path, monkeypatch: pytes
         Predictor("squad", "full", [1, 2], project.params())
 
 
-def test_an_ensemble_averages_the_probabilities_of_all_seeds(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    project = copy_settings(here)
-    settings = {**project.params()["sst2"], "epochs": 1, "max_length": 32}
-    project.set_all({"finetune.squad_methods": [], "finetune.seeds": [1, 2, 3], "precision": "fp32", "sst2": settings})
-    tiny_pretrained(Path("models/pretrained"))
-    tiny_sentences(Path("data"), ["the ale was stale\t0", "the songs were charming\t1"])
-    for seed in "123":
-        monkeypatch.setattr(sys, "argv", ["finetune_sst2", "--task", "sst2", "--method", "full", "--seed", seed])
-        finetune_sst2.main()
+def test_an_ensemble_averages_the_probabilities_of_all_seeds(reviews: Project) -> None:
+    reviews.set_all({"finetune.squad_methods": [], "finetune.seeds": [1, 2, 3]})
+    settings = reviews.params()["sst2"]
+    fine_tune("sst2", 1, 2, 3)
 
     def positive(*options: str) -> float:
         row = json.loads(retrace("predict", "sst2", "the ale was charming", *options).out)
@@ -87,52 +93,40 @@ def test_an_ensemble_averages_the_probabilities_of_all_seeds(here: Path, monkeyp
     lock = {"stages": {"finetune": tuned, "pretrain": {"params": rate, "outs": pretrained}}}
     Path("dvc.lock").write_text(json.dumps(lock))  # which is YAML too
     assert retrace("predict", "sst2", "the ale was charming").err == ""
-    project.set("sst2", {**settings, "batch_size": 3})
-    project.set("lr", 1.0)
+    reviews.set("sst2", {**settings, "batch_size": 3})
+    reviews.set("lr", 1.0)
     changed = {"sst2": "sst2 full 1 was trained", "lr": "pretrain ran"}
     said = "".join(
         f"note: params.yaml: {key} has changed since {since}; run dvc repro\n" for key, since in changed.items()
     )
     assert retrace("predict", "sst2", "the ale was charming").err == said
-    project.set("sst2", {**settings, "max_length": 1000})
+    reviews.set("sst2", {**settings, "max_length": 1000})
     said = "error: params.yaml: sst2.max_length: 1000 is not allowed"
     longest = "the model in models/pretrained reads at most 64 tokens\n"
     assert refused("predict", "sst2", "the ale was charming") == f"{said}; {longest}"
-    project.set("sst2", settings)
+    reviews.set("sst2", settings)
     Path("models/pretrained").rename("models/elsewhere")
     done = retrace("predict", "sst2", "the ale was charming")
     assert (done.code, done.out) == (2, "")
     assert "models/pretrained: no such folder; run dvc repro" in done.err
 
 
-def test_an_ensemble_of_bodies_that_a_method_draws_and_freezes(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ensemble_of_bodies_that_a_method_draws_and_freezes(reviews: Project, monkeypatch) -> None:
     """Only their heads are saved, so each body is drawn again, from the seed of its run."""
-    project = copy_settings(here)
-    settings = {**project.params()["sst2"], "epochs": 1, "max_length": 32}
-    changes = {"finetune.seeds": [1, 2], "finetune.methods": ["frozen"], "precision": "fp32", "sst2": settings}
-    project.set_all(changes)
-    tiny_pretrained(Path("models/pretrained"))
-    texts = ["the ale was stale", "the songs were charming"]
-    tiny_sentences(Path("data"), [f"{text}\t{label}" for label, text in enumerate(texts)])
+    reviews.set_all({"finetune.seeds": [1, 2], "finetune.methods": ["frozen"]})
     monkeypatch.setattr("retrace.methods.frozen.FROM_RANDOM", True, raising=False)
+    fine_tune("sst2", 1, 2, method="frozen")
     recorded = []
     for seed in "12":
-        monkeypatch.setattr(sys, "argv", ["finetune_sst2", "--method", "frozen", "--seed", seed])
-        finetune_sst2.main()
         rows = kept_epoch(read_epochs(Path("predictions/sst2/frozen", seed), "classification")).rows
         recorded.append(softmax(logits_of(rows), axis=1))
-    found = Predictor("sst2", "frozen", [1, 2], project.params()).probabilities([{"text": text} for text in texts])
+    found = Predictor("sst2", "frozen", [1, 2], reviews.params()).probabilities([{"text": text} for text in TEXTS])
     assert found == pytest.approx(sum(recorded) / 2, abs=1e-5)
 
 
-def test_a_method_that_adds_modules_and_freezes_nothing_is_loaded_back(here: Path, monkeypatch) -> None:
+def test_a_method_that_adds_modules_and_freezes_nothing_is_loaded_back(reviews: Project, monkeypatch) -> None:
     """transformers would read the model without them; docs/architecture.md lets a method add modules."""
-    project = copy_settings(here)
-    settings = {**project.params()["sst2"], "lr": 0.01, "epochs": 1, "max_length": 32}
-    project.set_all({"precision": "fp32", "sst2": settings})
-    tiny_pretrained(Path("models/pretrained"))
-    texts = ["the ale was stale", "the songs were charming"]
-    tiny_sentences(Path("data"), [f"{text}\t{label}" for label, text in enumerate(texts)])
+    reviews.set("sst2.lr", 0.01)
 
     def tune(model: PreTrainedModel, head: Head, settings: adapter.Settings) -> None:
         adapter.tune(model, head, settings)
@@ -140,22 +134,19 @@ def test_a_method_that_adds_modules_and_freezes_nothing_is_loaded_back(here: Pat
 
     monkeypatch.setattr("retrace.methods.full.tune", tune)
     monkeypatch.setattr("retrace.methods.full.Settings", adapter.Settings)
-    monkeypatch.setattr(sys, "argv", ["finetune_sst2", "--method", "full", "--seed", "1"])
-    finetune_sst2.main()
+    fine_tune("sst2", 1)
     rows = kept_epoch(read_epochs(Path("predictions/sst2/full/1"), "classification")).rows
-    found = Predictor("sst2", "full", [1], project.params()).probabilities([{"text": text} for text in texts])
+    found = Predictor("sst2", "full", [1], reviews.params()).probabilities([{"text": text} for text in TEXTS])
     assert found == pytest.approx(softmax(logits_of(rows), axis=1), abs=1e-5)
 
 
-def test_an_ensemble_of_readers_averages_the_scores_of_tokens(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ensemble_of_readers_averages_the_scores_of_tokens(here: Path) -> None:
     """The passage has one word, so that all have the same span."""
     settings = {"finetune.seeds": [1, 2], "precision": "fp32", "squad.epochs": 1, "squad.max_length": 64}
     copy_settings(here).set_all(settings)
-    tiny_pretrained(Path("models/pretrained"))
+    tiny_pretrained(PRETRAINED)
     tiny_questions(Path("data"), GUILD, ASKED)
-    for seed in "12":
-        monkeypatch.setattr(sys, "argv", ["finetune_squad", "--method", "full", "--seed", seed])
-        finetune_squad.main()
+    fine_tune("squad", 1, 2)
     Path("passage.txt").write_text("weavers")
 
     def scores(*options: str) -> tuple[float, float]:
