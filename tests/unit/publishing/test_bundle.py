@@ -97,7 +97,7 @@ def _publish(folder: Path, tuning: Tuning, pretrained: Path, address: Any = None
 
 @pytest.mark.parametrize(
     ("method", "chosen"),
-    [*((method, {}) for method in ("full", "scratch", "frozen", "lora", "adapter")), ("lora", {"embeddings": True}),
+    [*((method, {}) for method in ("full", "frozen", "lora", "adapter")), ("lora", {"embeddings": True}),
      ("adapter", {"embedding_rank": 3})],
 )  # fmt: skip
 @pytest.mark.parametrize("family", FAMILIES)
