@@ -132,23 +132,17 @@ def test_a_name_in_the_reports_does_not_act_on_the_terminal(repository: Reposito
     assert _review("--base", "HEAD", "--brief", code=1).endswith(said)
 
 
-@pytest.mark.parametrize(
-    ("full", "why", "said", "code"),
-    [
-        (0.81, "within", WITHIN_NOISE.format(1, 11), 0),
+def test_without_predictions_and_seeds_the_tolerance_decides(repository: Repository) -> None:
+    repository.commit()
+    for full, why, said, code in (
         (0.75, "within", WITHIN_NOISE.format(1, 11), 0),  # the tolerance, and not more: 0.8 - 0.75 is above 0.05
         (0.86, "more than", f"better: reviews accuracy (full) +6.0 points{BETTER}", 0),
         (0.74, "more than", "worse: reviews accuracy (full) −6.0 points", 1),
-    ],
-)
-def test_without_predictions_and_seeds_the_tolerance_decides(
-    repository: Repository, full: float, why: str, said: str, code: int
-) -> None:
-    repository.commit()
-    repository.write(_metrics(full=full))
-    verdict, found = _found(code=code)
-    assert verdict == said
-    assert [change.why for change in found.changes] == [f"{why} the tolerance of 5 points"]
+    ):
+        repository.write(_metrics(full=full))
+        verdict, found = _found(code=code)
+        assert verdict == said
+        assert [change.why for change in found.changes] == [f"{why} the tolerance of 5 points"]
 
 
 def test_questions_that_are_no_longer_listed_are_still_compared_as_questions(repository: Repository) -> None:
@@ -548,21 +542,23 @@ def test_a_pseudo_perplexity_of_other_passages_is_not_compared(repository: Repos
     assert (pseudo.counts, pseudo.why) == (False, "not compared: the passages differ")
 
 
-@pytest.mark.parametrize(("more", "fails"), [(0.0, False), (0.05, False), (0.3, True)])
-def test_perplexities_of_other_tokens_are_compared_by_byte(repository: Repository, more: float, fails: bool) -> None:
+def test_perplexities_of_other_tokens_are_compared_by_byte(repository: Repository) -> None:
     """The same text in more tokens, each of which costs less."""
     six = math.log(6)
     repository.commit(perplexity=_lose([six] * 100))
-    repository.write(perplexity=_lose([(six + more) * 20 / 21] * 100, 21))
-    said, found = _found(code=int(fails))
-    model, unigram = found.changes
-    assert (model.old, model.new) == pytest.approx((6, 6 * math.exp(more)))
-    assert (model.counts, found.has_failed) == (fails, fails)
-    assert model.direction == ("worse" if more else "other"), "the same model, in more tokens"
-    assert model.why.startswith("in the base's tokens, as the tokenizers differ; ")
-    assert "one seed, 95% interval" in model.why
-    assert (unigram.counts, unigram.why) == (False, "not compared: the tokenizer differs")
-    assert said.startswith("worse: masked perplexity (valid) +2.10" if fails else "within noise: 2 of 9 figures differ")
+    within, worse = "within noise: 2 of 9 figures differ", "worse: masked perplexity (valid) +2.10"
+    for more, begins in ((0.0, within), (0.05, within), (0.3, worse)):
+        repository.write(perplexity=_lose([(six + more) * 20 / 21] * 100, 21))
+        fails = begins == worse
+        said, found = _found(code=int(fails))
+        model, unigram = found.changes
+        assert (model.old, model.new) == pytest.approx((6, 6 * math.exp(more)))
+        assert (model.counts, found.has_failed) == (fails, fails)
+        assert model.direction == ("worse" if more else "other"), "the same model, in more tokens"
+        assert model.why.startswith("in the base's tokens, as the tokenizers differ; ")
+        assert "one seed, 95% interval" in model.why
+        assert (unigram.counts, unigram.why) == (False, "not compared: the tokenizer differs")
+        assert said.startswith(begins)
 
 
 def test_a_unigram_model_of_other_tokens_is_not_compared_beside_a_model_of_another_kind(repository: Repository) -> None:
@@ -676,18 +672,14 @@ def test_without_predictions_the_spread_over_seeds_decides(
     assert change.why.endswith(" points, by the spread over seeds")
 
 
-@pytest.mark.parametrize(
-    ("metrics", "why"),
-    [*((of, "the base has no metrics that this version of Retrace reads") for of in (None, {}, [], {"else": {"a": 1}})),
-     ({"news": {"baselines": {}, "full": ACCURACY}}, "the two have no figure in common")],
-)  # fmt: skip
-def test_a_base_without_metrics_is_not_compared(repository: Repository, metrics: Any, why: str) -> None:
-    if metrics is None:
-        repository.record()  # settings alone
-    else:
+def test_a_base_without_metrics_is_not_compared(repository: Repository) -> None:
+    repository.record()  # settings alone
+    for metrics in ({}, [], {"else": {"a": 1}}, {"news": {"baselines": {}, "full": ACCURACY}}):
+        repository.write()
+        assert _found()[0] == "not compared: the base has no metrics that this version of Retrace reads"
         repository.commit(metrics, {})
     repository.write()
-    assert _found()[0] == f"not compared: {why}"
+    assert _found()[0] == "not compared: the two have no figure in common"
 
 
 def test_figures_that_cannot_be_read_are_not_just_new_or_gone(repository: Repository) -> None:
@@ -729,27 +721,22 @@ def test_a_base_without_dvc_and_settings_is_not_compared(repository: Repository)
     assert found.params == []
 
 
-@pytest.mark.parametrize(
-    ("status", "is_stale"),
-    [
-        ({"made": [{"changed outs": {"models": "not in cache"}}, {"changed deps": {"data/own": "deleted"}}]}, False),
-        ({"made": [{"changed deps": {"params.yaml": {"lr": "modified"}}}]}, True),
-        ({"made": [{"changed deps": {"data/own": "deleted", "stages/x.py": "modified"}}]}, True),
-        ({"made": ["changed command"]}, True),
-        ({"data/own/mine.dvc": [{"changed outs": {"data/own/mine": "modified"}}]}, False),
-        ({"made": [{"changed deps": {"data/classification": "modified", "data/text": "deleted"}}]}, False),
-        ({"made": [{"changed deps": {"data/own": "modified"}}]}, True),
-    ],
-)
-def test_what_is_only_absent_is_not_out_of_date(
-    repository: Repository, monkeypatch, status: dict[str, Any], is_stale: bool
-) -> None:
+@pytest.mark.usefixtures("repository")
+def test_what_is_only_absent_is_not_out_of_date(monkeypatch) -> None:
     """As in a clone without DVC's cache, where a folder of data may have no file but .gitkeep."""
-    repository.commit()
-    monkeypatch.setattr(Repo, "status", lambda _: status)
     write_text(Path("data/classification/.gitkeep"), "")
     write_text(Path("data/own/mine/dev.jsonl"), "")
-    assert (Revision().stale_stages == ["made"]) is is_stale
+    for status, stale in (
+        ({"made": [{"changed outs": {"models": "not in cache"}}, {"changed deps": {"data/own": "deleted"}}]}, []),
+        ({"made": [{"changed deps": {"params.yaml": {"lr": "modified"}}}]}, ["made"]),
+        ({"made": [{"changed deps": {"data/own": "deleted", "stages/x.py": "modified"}}]}, ["made"]),
+        ({"made": ["changed command"]}, ["made"]),
+        ({"data/own/mine.dvc": [{"changed outs": {"data/own/mine": "modified"}}]}, []),
+        ({"made": [{"changed deps": {"data/classification": "modified", "data/text": "deleted"}}]}, []),
+        ({"made": [{"changed deps": {"data/own": "modified"}}]}, ["made"]),
+    ):
+        monkeypatch.setattr(Repo, "status", lambda _, found=status: found)
+        assert Revision().stale_stages == stale, status
 
 
 def test_what_a_stage_makes_at_the_moment_is_out_of_date(repository: Repository) -> None:
@@ -932,10 +919,10 @@ def test_a_shallow_clone_is_not_compared_with_its_own_commit_but_with_what_is_fe
     assert _found()[0] == better
 
 
-@pytest.mark.parametrize("base", ["nowhere", "--upload-pack=x", "HEAD:params.yaml"])
-def test_a_base_that_is_no_commit_is_an_error_of_one_line(repository: Repository, base: str) -> None:
+def test_a_base_that_is_no_commit_is_an_error_of_one_line(repository: Repository) -> None:
     repository.commit()
-    assert refused("review", f"--base={base}") == f"error: --base: {base!r} is not a revision of this repository\n"
+    for base in ("nowhere", "--upload-pack=x", "HEAD:params.yaml"):
+        assert refused("review", f"--base={base}") == f"error: --base: {base!r} is not a revision of this repository\n"
 
 
 def test_seeds_that_are_all_the_same_leave_the_tolerance(repository: Repository) -> None:
