@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from tests import warm
 from tests.commands import write_program
 from tests.toy import ROOT, Project, copy_settings
 
@@ -34,8 +35,10 @@ json.dump({'sst2': {'baselines': {}, 'full': {'accuracy': lr}}}, open('reports/m
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A commit whose figures were never run: it says 0.5, and gives 0.001 here."""
-    project = copy_settings(tmp_path).with_variables(PYTHONPATH=str(ROOT))
+    """A commit whose figures were never run: it says 0.5, and gives 0.001 here. The script's programs start at once."""
+    warmed = {f"BASH_FUNC_{name}%%": f'() {{ {" ".join(warm.COMMAND)} -m {module} "$@"; }}'
+              for name, module in (("dvc", "dvc"), ("retrace", "retrace.cli.main"))}  # fmt: skip
+    project = copy_settings(tmp_path).with_variables(PYTHONPATH=str(ROOT), **warmed)
     for name in (".ci", "reports"):
         (tmp_path / name).mkdir()
     shutil.copy(ROOT / ".ci/review", tmp_path / ".ci/review")
