@@ -203,11 +203,10 @@ def test_the_area_is_that_of_the_numbers_in_the_file() -> None:
 
 
 SAME = {
-    "0 1 1": "0.0 1.0 0.0",
     "0.0 1.0 1.0": "0 1 0",
     "+1 -1 -1": "1.0 -1 1",
     "True False False": "true FALSE 1",
-    "0 1 1 ": "-0.0 1.0 0.0",
+    "0 1 1": "-0.0 1.0 0.0",
     "\u00e9 bar bar": "e\u0301 bar \u00e9",
 }
 

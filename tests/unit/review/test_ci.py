@@ -154,13 +154,12 @@ def _posted(tmp_path: Path, text: str, comment: str = "") -> str:
 
 
 @pytest.mark.parametrize(
-    ("notes", "asked"),
+    ("notes", "asked", "review"),
     [
-        ([{"id": 11, "body": "Thanks"}], "--request POST --data-urlencode body@body.md {}"),
-        ([{"id": 11, "body": "Thanks"}, {"id": 12}], "--request PUT --data-urlencode body@body.md {}/12"),
+        ([{"id": 11, "body": "Thanks"}], "--request POST --data-urlencode body@body.md {}", "**better: `$(touch /)`**"),
+        ([{"id": 11, "body": "Thanks"}, {"id": 12}], "--request PUT --data-urlencode body@body.md {}/12", None),
     ],
 )
-@pytest.mark.parametrize("review", ["**better: `$(touch /)`**", None])
 def test_gitlabs_comment_is_updated_too(
     tmp_path: Path, notes: list[dict[str, Any]], asked: str, review: str | None
 ) -> None:
