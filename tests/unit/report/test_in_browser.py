@@ -553,9 +553,9 @@ def test_dvc_plots_fetch_nothing(project: Path, tmp_path: Path, show: Any) -> No
         widths = page.evaluate("[...document.images].map(image => image.naturalWidth)")
         assert len(widths) == revisions * figures
         assert min(widths) > 0
-        dark = show(tmp_path / "dvc_plots/index.html", theme="dark")
-        behind = dark.evaluate("getComputedStyle(document.images[0]).backgroundColor")
-        assert behind == "rgba(0, 0, 0, 0)", "their text is light there"
+    dark = show(tmp_path / "dvc_plots/index.html", theme="dark")
+    behind = dark.evaluate("getComputedStyle(document.images[0]).backgroundColor")
+    assert behind == "rgba(0, 0, 0, 0)", "their text is light there"
 
 
 @pytest.mark.thorough
