@@ -28,7 +28,7 @@ from retrace.review.revision import Revision, commit_of, default_base
 from retrace.review.text import verdict
 from tests.commands import refused, retrace
 from tests.study import RUN, method_of
-from tests.toy import copy_settings
+from tests.toy import Project, copy_settings
 
 pytestmark = pytest.mark.filterwarnings("ignore:_NoneStep:DeprecationWarning")  # of pygtrie, in `dvc add`
 ACCURACY = {"accuracy": 0.8, "f1_macro": 0.8, "validation_loss": 0.5}
@@ -47,14 +47,7 @@ TRACKED = (
 class Repository:
     """A repository in the current folder: settings of the project, and reports."""
 
-    def __init__(self) -> None:
-        self.git("init", "-q", "-b", "main")
-        Path("dvc.yaml").touch()
-        Path(".dvc").mkdir()
-        Path(".dvc/config").write_text("[core]\n    analytics = false\n")
-        Path(".dvc/.gitignore").write_text("/cache\n/tmp\n")
-        self._settings = copy_settings(Path())
-        self._settings.set_all({"finetune.questions": [], "finetune.squad_methods": []})
+    _settings = Project(Path())
 
     def git(self, *arguments: str) -> str:
         return subprocess.run(["git", *arguments], check=True, capture_output=True, text=True).stdout.strip()
@@ -86,10 +79,21 @@ class Repository:
         self._settings.set_all({"finetune.questions": ["squad"], "finetune.squad_methods": ["full"]})
 
 
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A repository with settings alone and nothing committed, which `repository` copies."""
+    project = copy_settings(tmp_path_factory.mktemp("settings"))
+    project.set_all({"finetune.questions": [], "finetune.squad_methods": []})
+    project.run("git", "init", "-q", "-b", "main")
+    for name, text in (("dvc.yaml", ""), (".dvc/config", "[core]\n    analytics = false\n"),
+                       (".dvc/.gitignore", "/cache\n/tmp\n")):  # fmt: skip
+        write_text(project.folder / name, text)
+    return project
+
+
 @pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    (tmp_path / "project").mkdir()
-    monkeypatch.chdir(tmp_path / "project")
+def repository(settings: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    monkeypatch.chdir(settings.copy(tmp_path / "project").folder)
     return Repository()
 
 
