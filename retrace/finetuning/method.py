@@ -47,11 +47,14 @@ class Method:
         """Whether it starts from random weights, as `FROM_RANDOM` in its file says."""
         return getattr(self.tuning, "FROM_RANDOM", False)
 
-    def tune(self, model: PreTrainedModel, head: Head) -> None:
+    def tune(self, model: PreTrainedModel, head: Head, dropout: float | None = None) -> None:
         """Choose the weights to train and add those of the method.
 
-        Raises InputError if no weight is left to train or if a setting does not suit the model.
+        `dropout` is the rate of the model's own dropout layers, not of those that the method adds. Raises InputError if
+        the model has none, if no weight is left to train or if a setting does not suit the model.
         """
+        if dropout is not None:
+            set_dropout(model, dropout, "dropout" if self.task is None else f"{self.task}.dropout")
         try:
             self.tuning.tune(model, head, self.settings)
         except InputError as error:
@@ -65,17 +68,14 @@ class Method:
     ) -> PreTrainedModel:  # fmt: skip
         """The model to train: the checkpoint in `folder`, or random weights, with a head drawn from `seed`.
 
-        A language model's head is read too. `dropout` is the rate of the model's own dropout layers, not of those that
-        the method adds. Raises InputError if `folder` has no checkpoint, if this head or dropout layers are missing,
-        and as `tune` does.
+        A language model's head is read too. Raises InputError if `folder` has no checkpoint, or this head is missing,
+        and as `tune` does, which gets `dropout`.
         """
         if self.is_random:
             model = make_model(head, read_config(folder), seed, attention, classes)
         else:
             model = read_model(head, folder, seed, attention, classes, needs_head=head == "language_model")
-        if dropout is not None:
-            set_dropout(model, dropout, "dropout" if self.task is None else f"{self.task}.dropout")
-        self.tune(model, head)
+        self.tune(model, head, dropout)
         return model
 
 
