@@ -214,8 +214,8 @@ def plan(
         lines.append((f"{each}{idle}", blocks, size(need.memory(each)), duration(seconds)))
     print_table(("devices", "blocks each", "memory each", "time"), lines)
     if shortest < STARTING:
-        print(f"note: a step of {1000 * shortest:.2g} ms is shorter than a host takes to start its kernels, so it takes "
-              "longer")  # fmt: skip
+        print(f"note: a step of {1000 * shortest:.2g} ms is shorter than a host takes to start its kernels, so a step "
+              "takes longer")  # fmt: skip
 
 
 def needs() -> None:
