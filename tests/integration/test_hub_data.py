@@ -20,7 +20,6 @@ from tests.hub import READ_TOKEN, STRANGER_TOKEN, Cut, LocalHub, Silence, Status
 from tests.hub.content import add_datasets
 from tests.hub.content.datasets import GLUE, SQUAD, WIKITEXT
 from tests.hub.content.studies import add_study, read_preset
-from tests.hub.server import Fault
 from tests.toy import ROOT, Project, holding
 
 DATA = r"\.parquet"
@@ -145,19 +144,16 @@ def test_the_card_says_the_licence(user: Project, hub: LocalHub) -> None:
         assert licences == ["cc-by-sa-3.0, gfdl", None]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "times", "fault"),
-    [
-        (DATA, 1, Status(429, retry_after=1)),
+def test_transient_faults_are_retried(user: Project, hub: LocalHub) -> None:
+    """All of them in one fetch: of a list of files, then of a file."""
+    for pattern, times, fault in (
         ("tree", 2, Status(500)),
-        (DATA, 1, Silence(3)),
         ("tree", 1, Cut("request")),
+        (DATA, 1, Status(429, retry_after=1)),
+        (DATA, 1, Silence(3)),
         (DATA, 2, Cut("body")),
-    ],
-    ids=str,
-)
-def test_transient_faults_are_retried(user: Project, hub: LocalHub, pattern: str, times: int, fault: Fault) -> None:
-    hub.fail(pattern, times, fault)
+    ):
+        hub.fail(pattern, times, fault)
     _fetch(user.with_variables(HF_HUB_DOWNLOAD_TIMEOUT="1", HF_HUB_ETAG_TIMEOUT="1"))
     assert hub.faults.left == 0
 
