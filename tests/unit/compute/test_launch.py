@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from accelerate.commands.launch import launch_command, launch_command_parser
 
 from retrace.core.files import write_text
 from retrace.core.paths import LOCKFILES
+from tests import warm
 from tests.commands import write_program
 from tests.toy import ROOT, Project
 
@@ -32,15 +34,19 @@ def test_a_process_is_started_for_each_gpu(name: str, monkeypatch: pytest.Monkey
     assert torch.distributed.run.config_from_args(arguments)[0].nproc_per_node == 5
 
 
-def two_processes(folder: Path, work: str, *options: str) -> dict[str, Any]:
-    """The arguments of subprocess that start a program twice on processors by launch/gpus.yaml."""
+def two_processes(folder: Path, work: str, *options: str, python: Sequence[str] = (sys.executable,)) -> dict[str, Any]:
+    """The arguments of subprocess that start a program twice on processors by launch/gpus.yaml.
+
+    `python` may be that of tests/warm.py, which starts sooner, where no signal is sent.
+    """
     text = (ROOT / "launch/gpus.yaml").read_text().replace("num_processes: gpu", "num_processes: 2")
     (folder / "two.yaml").write_text(text)
     (folder / "work.py").write_text(work)
     port = ("--main_process_port", "0")  # any that is free
-    launcher = [sys.executable, "-m", "retrace.compute.launch", "--config_file", "two.yaml", *port]
+    launcher = [*python, "-m", "retrace.compute.launch", "--config_file", "two.yaml", *port, *options, "--no_python"]
     environment = {"PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "1", "PATH": "", "RETRACE_THREADS": "1"}
-    return {"args": [*launcher, *options, "work.py"], "cwd": folder, "env": environment, "text": True}
+    environment[warm.VARIABLE] = os.environ[warm.VARIABLE]
+    return {"args": [*launcher, *python, "-m", "work"], "cwd": folder, "env": environment, "text": True}
 
 
 @pytest.mark.parametrize(("ends", "code"), [("os.kill(os.getpid(), 9)", 137), ("os.kill(os.getpid(), 15)", 75)])
@@ -110,7 +116,7 @@ def test_restarted_processes_find_each_other(tmp_path: Path) -> None:
         "if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0': os.kill(os.getpid(), 9 * device.rank)\n"
         "os.write(1, f'{device.all_reduce_sum([device.rank + 1])}\\n'.encode())\n"  # a line in one piece
     )
-    started = two_processes(tmp_path, work, "--max_restarts", "1")
+    started = two_processes(tmp_path, work, "--max_restarts", "1", python=warm.COMMAND)
     done = subprocess.run(**started, capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (0, "[3.0]\n" * 2), done.stderr
 

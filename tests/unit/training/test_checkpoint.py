@@ -30,6 +30,7 @@ from retrace.training.loop import Epoch, Run, Training, train
 from retrace.training.optimizer import make_optimizers
 from retrace.training.progress import Meter
 from retrace.training.settings import OptimizerSettings
+from tests import warm
 from tests.sharded import STREAM, TOKENIZER, VOCABULARY, start
 from tests.tiny import tiny_config, tiny_device
 from tests.unit.compute.test_launch import two_processes
@@ -441,14 +442,15 @@ def work() -> None:
     checkpointer.save(model, [], Position(step=6), [], {})
     checkpointer.wait()
     device.accelerator.wait_for_everyone()
-    print(checkpointer.restore(model, [], [], {})[0].step, flush=True)
+    step = checkpointer.restore(model, [], [], {})[0].step
+    os.write(1, f"{step}\\n".encode())  # a line in one piece
     os.chdir("/" if device.rank else ".")
     checkpointer.restore(model, [], [], {})
 
 
 exit_cleanly(work)
 """
-    done = subprocess.run(**two_processes(tmp_path, work), capture_output=True, check=False)
+    done = subprocess.run(**two_processes(tmp_path, work, python=warm.COMMAND), capture_output=True, check=False)
     said = r"error: \S+: the processes see checkpoints of different steps \(6, 0\); expected a folder that all machines"
     assert (done.returncode, done.stdout) == (2, "6\n6\n"), done.stderr
     assert len(re.findall(said, done.stderr)) == 2
@@ -485,6 +487,6 @@ def work() -> None:
 
 exit_cleanly(work)
 """
-    done = subprocess.run(**two_processes(tmp_path, work), capture_output=True, check=False)
+    done = subprocess.run(**two_processes(tmp_path, work, python=warm.COMMAND), capture_output=True, check=False)
     assert (done.returncode, f"{said}\n" in done.stderr) == (2, True), done.stderr
     assert "Traceback" not in done.stderr
