@@ -21,7 +21,7 @@ from tests.toy import TOY, copy_settings
 
 GIB = 2**30
 BERT = "google-bert/bert-base-uncased@" + "1" * 40  # reads 512 tokens
-GRID = {"finetune.methods": ["full", "frozen"], "finetune.squad_methods": ["full"], "finetune.seeds": [1, 2]}
+GRID = {"finetune.methods": ["full"], "finetune.squad_methods": [], "finetune.seeds": [1, 2]}
 SMALL = GRID | {f"model.{key}": value for key, value in TOY["model"].items()}
 
 
@@ -78,7 +78,7 @@ def test_a_frozen_body_is_in_float32_while_a_cpu_loads_it(machine, monkeypatch: 
 
 
 def test_disk_is_of_the_runs_that_are_left(machine) -> None:
-    machine.project.set("finetune.squad_methods", [])
+    machine.project.set("finetune.methods", ["full", "frozen"])
     runs = _planned()
     assert [run.name for run in runs] == ["pretrain", "sst2 full 1", "sst2 full 2", "sst2 frozen 1", "sst2 frozen 2"]
     pretrain, full, _, frozen, _ = runs
@@ -130,7 +130,7 @@ def test_a_further_checkpoint_is_fetched_again_if_its_folder_holds_another(machi
 
 def test_weights_that_are_passed_on_need_no_update_and_save_no_state(machine) -> None:
     given = {"family": "bert", "model.checkpoint": BERT, "pretrain.epochs": 0}
-    machine.project.set_all(given | {"finetune.methods": ["frozen"], "finetune.squad_methods": []})
+    machine.project.set_all({**given, "finetune.methods": ["frozen"]})
     (run,) = _planned(needs.PRETRAINING)
     weights = 4 * run.needs.parameters
     assert (run.peak, run.saved, run.state) == (weights, weights, 0)
@@ -140,7 +140,7 @@ def test_weights_that_are_passed_on_need_no_update_and_save_no_state(machine) ->
 
 
 def test_a_task_has_its_own_dropout_and_answers_are_as_long_as_by_default(machine) -> None:
-    machine.project.set_all({"finetune.methods": ["full"], "sst2.optimizer.kind": "adamw"})
+    machine.project.set_all({"finetune.squad_methods": ["full"], "sst2.optimizer.kind": "adamw"})
     (plain,) = _planned("sst2 full 1")
     machine.project.set("sst2.dropout", 0.3)
     (dropped,) = _planned("sst2 full 1")
@@ -173,6 +173,7 @@ def test_match_embeddings_take_the_gradient_through_a_frozen_body(machine) -> No
 
 
 def test_training_is_planned_for_the_windows_that_it_reads(machine) -> None:
+    machine.project.set("finetune.squad_methods", ["full"])
     machine.project.set_all({"squad.max_length": 64, "squad.doc_stride": 16, "squad.train_length": 32})
     (short,) = _planned("squad full 1")
     machine.project.set_all({"squad.max_length": 32, "squad.train_length": None})
@@ -229,8 +230,7 @@ def test_too_little_is_one_line(machine, monkeypatch, short: str, message: str) 
 def test_pretraining_is_planned_where_every_method_starts_from_a_checkpoint_of_its_own(machine, monkeypatch) -> None:
     """The pipeline pretrains all the same; that of a study may not."""
     machine.project.set("checkpoints", {"bert": {"family": "bert", "checkpoint": BERT}})
-    machine.project.set_all({"methods.full": {"checkpoint": "bert"}, "finetune.methods": ["full"]})
-    machine.project.set("finetune.squad_methods", [])
+    machine.project.set("methods.full", {"checkpoint": "bert"})
     tuned = ["sst2 full 1", "sst2 full 2"]
     assert [run.name for run in _planned()] == ["pretrain", *tuned]
     monkeypatch.setattr(needs, "PROJECT", machine.project.folder)
@@ -241,8 +241,7 @@ def test_pretraining_is_planned_where_every_method_starts_from_a_checkpoint_of_i
 def test_a_model_of_unknown_size_is_named(machine) -> None:
     unknown = f"org/other@{'a' * 40}"
     models = {"other": {"family": "bert", "checkpoint": unknown}}
-    only = {"methods.full": {"checkpoint": "other"}, "finetune.methods": ["full"], "finetune.squad_methods": []}
-    machine.project.set_all({"checkpoints": models, "model.checkpoint": unknown, **only})
+    machine.project.set_all({"checkpoints": models, "model.checkpoint": unknown, "methods.full.checkpoint": "other"})
     said = "needs: the sizes of other, model are not known before they are fetched, and left out\n"
     assert retrace("needs").out == said
 
@@ -250,7 +249,10 @@ def test_a_model_of_unknown_size_is_named(machine) -> None:
 LONGER = [
     (("pretrain", "pretrain.block_size"), {"family": "bert", "model.checkpoint": BERT}),
     (("sst2 full 1", "sst2.max_length"), {"methods.full": {"checkpoint": "bert"}}),
-    (("squad full 1", "squad.train_length"), {"methods.full": {"checkpoint": "bert"}}),
+    (
+        ("squad full 1", "squad.train_length"),
+        {"methods.full": {"checkpoint": "bert"}, "finetune.squad_methods": ["full"]},
+    ),
 ]
 
 
