@@ -12,10 +12,10 @@ import pytest
 from retrace.core.files import SUMS
 from tests.hub import LocalHub
 from tests.hub.content import add_models
-from tests.hub.content.models import BERT, LLAMA, MODERNBERT, ROBERTA, published_models
+from tests.hub.content.models import BERT, LLAMA, ROBERTA, published_models
 from tests.toy import Project
 
-FAMILIES = {"bert": BERT, "roberta": ROBERTA, "modernbert": MODERNBERT, "llama": LLAMA}
+FAMILIES = {"bert": BERT, "roberta": ROBERTA, "llama": LLAMA}  # the files of a ModernBERT are those of a Llama
 CARD = b"---\nlicense: apache-2.0\nlanguage: en\ndatasets:\n- bookcorpus\n---\n# A model\n"
 
 
