@@ -38,16 +38,6 @@ from tests.unit.compute.test_launch import two_processes
 EPOCHS, STEPS = 2, 4  # steps of an epoch
 
 
-def test_a_limit_of_the_processors_instructions_is_other_hardware(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folders = set[Path]()
-    for limit in ("", "AVX512_CORE_BF16"):
-        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
-        checkpointer = Checkpointer("test", "", open_device(0, "fp32"))
-        folders.add(checkpointer._folder)
-        checkpointer.close()
-    assert len(folders) == 2
-
-
 class CutOffError(Exception):
     """The power fails."""
 
@@ -193,15 +183,28 @@ def test_a_checkpoint_of_other_hardware_is_reported_and_used_only_if_asked_for(t
     assert not list(tmp_path.glob(".retrace/states/*")), "the checkpoints of both are removed"
 
 
+def _folder(digest: str = "", precision: Precision = "fp32") -> Path:
+    """Where the checkpoints of a run are."""
+    checkpointer = Checkpointer("test", digest, open_device(0, precision))
+    checkpointer.close()
+    return checkpointer._folder
+
+
+def test_a_limit_of_the_processors_instructions_is_other_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = set[Path]()
+    for limit in ("", "AVX512_CORE_BF16"):
+        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
+        folders.add(_folder())
+    assert len(folders) == 2
+
+
 @pytest.mark.parametrize(("precision", "kinds"), [("bf16", 2), ("fp32", 1)])
 def test_a_processor_with_amx_is_other_hardware_in_bf16(monkeypatch, precision: Precision, kinds: int) -> None:
     """As in a cluster of both kinds; float32 has the same instructions on both."""
-    folders = set()
+    folders = set[Path]()
     for has_amx in (True, False):
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda has_amx=has_amx: {"amx_tile": has_amx})
-        checkpointer = Checkpointer("test", "", open_device(0, precision))
-        folders.add(checkpointer._folder)
-        checkpointer.close()
+        folders.add(_folder(precision=precision))
     assert len(folders) == kinds
 
 
@@ -254,12 +257,7 @@ def test_a_checkpoint_that_cannot_be_written_stops_the_run() -> None:
 
 
 def test_other_code_and_inputs_begin_anew() -> None:
-    folders = set()
-    for digest in ("one", "two", "one"):
-        checkpointer = Checkpointer("test", digest, tiny_device())
-        folders.add(checkpointer._folder)
-        checkpointer.close()
-    assert len(folders) == 2
+    assert _folder("one") == _folder("one") != _folder("two")
 
 
 def test_a_second_process_at_the_same_run_has_checkpoints_of_its_own(tmp_path: Path) -> None:
