@@ -213,15 +213,16 @@ def effective_examples(share: Share, clusters: Clusters) -> float:
 
     That is the share's variance over clusters as a multiple of its variance over examples, at least 1, with Student's t
     for few clusters (Korn and Graubard 1998, Survey Methodology 24), or if few have most of the variance, as texts with
-    most of the errors have. A share of 0 or 1 varies over neither: then each cluster counts as one example. One cluster
-    with another share tells nothing of others: 0.
+    most of the errors have. It is at most what it would be if all examples of a cluster were alike. A share of 0 or 1
+    varies over neither: then each cluster counts as one example. One cluster with another share tells nothing of
+    others: 0.
     """
     examples = int(share.among.sum())
     if clusters is None:
         return examples
     of_examples = (share.hits - share.value)[share.among]
-    members = clusters[share.among]
-    of_clusters = np.bincount(members, of_examples)[np.unique(members)]
+    members = np.unique(clusters[share.among], return_inverse=True)[1]
+    of_clusters, sizes = np.bincount(members, of_examples), np.bincount(members)
     if share.value in (0, 1):
         return len(of_clusters)
     if len(of_clusters) == 1:
@@ -229,7 +230,8 @@ def effective_examples(share: Share, clusters: Clusters) -> float:
     count = len(of_clusters)
     wide = student(_freedom(of_clusters)) ** 2 * count / (count - 1) * float(of_clusters @ of_clusters)
     narrow = student(examples - 1) ** 2 * examples / (examples - 1) * float(of_examples @ of_examples)
-    return examples / max(1.0, wide / narrow)
+    alike = (student(count - 1) / student(examples - 1)) ** 2 * float(sizes @ sizes) / examples
+    return examples / min(max(1.0, wide / narrow), alike)
 
 
 def _freedom(residuals: np.ndarray) -> float:

@@ -30,13 +30,14 @@ def test_with_one_example_for_each_text_or_one_text_for_all_examples_are_indepen
 
 
 def test_a_share_of_examples_that_share_texts_counts_as_one_of_fewer() -> None:
-    """Three texts of four examples with 4, 4 and 0 right: errors of examples 1/3 and -2/3, of texts 4/3, 4/3, -8/3.
+    """Three texts of four examples with 4, 3 and 1 right: errors of examples 1/3 and -2/3, of texts 4/3, 1/3, -5/3.
 
-    Their squares sum to 8/3 and 32/3. With the divisors N - 1 and Student's t of two and eleven degrees of freedom, the
-    variance over texts is (32/3 · 3/2 · 4.302653²) / (8/3 · 12/11 · 2.200985²) times that over examples.
+    Their squares sum to 8/3 and 14/3. With the divisors N - 1 and Student's t of two and eleven degrees of freedom, the
+    variance over texts is (14/3 · 3/2 · 4.302653²) / (8/3 · 12/11 · 2.200985²) times that over examples.
     """
-    share, clusters = ci.Share.among_all(np.arange(12) < 8), np.arange(12) // 4
-    expected = 12 * (8 / 3 * 12 / 11 * 2.200985**2) / (32 / 3 * 3 / 2 * 4.302653**2)
+    right = np.array([1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 0], dtype=bool)
+    share, clusters = ci.Share.among_all(right), np.arange(12) // 4
+    expected = 12 * (8 / 3 * 12 / 11 * 2.200985**2) / (14 / 3 * 3 / 2 * 4.302653**2)
     assert ci.effective_examples(share, clusters) == pytest.approx(expected, rel=1e-5)
     found = ci.interval_of_examples(2 / 3, [share], np.empty(0), 12, (0.0, 1.0), clusters)
     assert found == pytest.approx(ci.wilson_interval(2 / 3, expected), rel=1e-5)
@@ -57,15 +58,21 @@ def test_a_share_of_0_or_1_counts_texts_and_one_text_tells_nothing_of_others() -
 
 
 def test_a_text_with_all_errors_makes_a_share_uncertain() -> None:
-    """Ten texts of four examples, two of one text wrong: errors of examples 1/20 and -19/20, of texts 1/5 and -9/5.
+    """Ten texts of four examples, one wrong: errors of examples 1/40 and -39/40, of texts 1/10 and -9/10.
 
-    The squares of the latter, 1/25 and 81/25, have the mean 9/25 and the variance 9 · 64 / 625, hence 2 · 10 / (64 / 9)
-    degrees of freedom.
+    The squares of the latter, 1/100 and 81/100, have the mean 9/100 and the variance 9 · 64 / 100², hence
+    2 · 10 / (64 / 9) degrees of freedom. The variances over texts and examples are equal.
     """
-    share, clusters = ci.Share.among_all(np.arange(40) > 1), np.arange(40) // 4
-    of_texts, of_examples = 90 / 25 * 10 / 9, (38 / 400 + 2 * 361 / 400) * 40 / 39
-    wider = (stats.t.ppf(0.975, 20 / (64 / 9)) / stats.t.ppf(0.975, 39)) ** 2 * of_texts / of_examples
+    share, clusters = ci.Share.among_all(np.arange(40) > 0), np.arange(40) // 4
+    wider = (stats.t.ppf(0.975, 20 / (64 / 9)) / stats.t.ppf(0.975, 39)) ** 2
     assert ci.effective_examples(share, clusters) == pytest.approx(40 / wider)
+
+
+def test_examples_that_share_texts_count_at_least_as_if_those_of_a_text_were_alike() -> None:
+    """One error in eighty texts of one or two examples: its text has nearly all of the variance over texts."""
+    clusters = np.repeat(np.arange(80), [1, 2] * 40)
+    found = ci.effective_examples(ci.Share.among_all(np.arange(120) > 0), clusters)
+    assert found == pytest.approx(120 / ((40 + 40 * 4) / 120 * (stats.t.ppf(0.975, 79) / stats.t.ppf(0.975, 119)) ** 2))
 
 
 @pytest.mark.parametrize(("texts", "right"), [(20, 0.99), (50, 0.99), (50, 0.97)])
