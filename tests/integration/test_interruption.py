@@ -56,9 +56,9 @@ def _killed_after(project: Project, steps: int, command: list[str]) -> None:
 @pytest.mark.parametrize(
     ("launcher", "variables", "kills"),
     [
-        (ALONE, ON_CPU, ((PRETRAIN, 9), (SQUAD, 2))),
-        pytest.param(THREE, ON_CPU, ((PRETRAIN, 9), (SQUAD, 2)), marks=pytest.mark.thorough),
-        (TWO, SHARDED, ((PRETRAIN, 1), (SQUAD, 8))),
+        (ALONE, ON_CPU, ((PRETRAIN, (1, 9)), (SQUAD, (2, 8)))),
+        pytest.param(THREE, ON_CPU, ((PRETRAIN, (9,)), (SQUAD, (2,))), marks=pytest.mark.thorough),
+        (TWO, SHARDED, ((PRETRAIN, (1,)), (SQUAD, (8,)))),
     ],
     ids=["one process", "three processes", "two that share"],
 )
@@ -73,9 +73,10 @@ def test_killed_training_goes_on_to_the_same_bytes(ready: Project, launcher: lis
         assert not _states(project)
         for path in whole:
             Path(path).unlink()
-        _killed_after(project, steps, [*launcher, *stage])
-        assert _states(project)
-        assert not _outputs(project).keys() & whole.keys()
+        for count in steps:
+            _killed_after(project, count, [*launcher, *stage])
+            assert _states(project)
+            assert not _outputs(project).keys() & whole.keys()
         done = project.run(*launcher, *stage)
         assert "resuming after step" in done.stdout
         assert {path: _outputs(project)[path] for path in whole} == whole
