@@ -90,6 +90,7 @@ def test_train_is_split_where_there_is_no_dev(files: Project) -> None:
 
 
 HALVED = {"files.sst2.dev": None, "files.sst2.split": 0.5}
+FINETUNE = "finetune_sst2 --seed 1 --method"
 OUTPUTS = (
     "data/text", "data/classification/sst2", "data/classification/topics", "data/question_answering/squad",
     "models/tokenizer", "models/sst2",
@@ -110,10 +111,12 @@ GONE = "'data/own/gone' is not a folder; put"
          "data/own/sst2/train.tsv:5: label '3' is not allowed; expected 0 or 1"),
         ("sources.files", {"files.sst2.folder": "data/own/gone"}, "", None,
          f"data/params.yaml: files.sst2: {GONE} train.tsv, dev.tsv into data/own/gone"),
+        ("tokenize", {"tokenizer.vocab_size": "many"}, "", None,
+         "params.yaml: tokenizer.vocab_size: 'many' is not allowed; expected a whole number from 6 to 16777215"),
         ("sources.task classification --task topics", TOPICS, "", None,
          f"data/params.yaml: classification.topics: {GONE} t.csv into data/own/gone"),
-        ("finetune_sst2 --seed 1 --method full --task other", TOPICS, "", None,
-         "params.yaml: other is missing; top level has: data"),
+        (f"{FINETUNE} full --task other", TOPICS, "", None, "params.yaml: other is missing; top level has: data"),
+        (f"{FINETUNE} half", {}, "", None, "params.yaml: methods.half is missing; methods has: full, scratch"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_one_line(files: Project, stage: str, settings, file: str, content, message: str) -> None:
