@@ -27,8 +27,8 @@ from retrace.statistics.scales import SCALES, Better, Figure
 
 METRICS = "retrace.evaluation.metrics"
 PARTS = 4  # groups of examples by length
-HALF_A_DIGIT, MOST_ROUNDING = 0.005, 0.1  # largest rounding error of a probability, and of a row's sum
 CLUSTERED = "intervals, p values"  # what a note on examples that share a text is on
+HALF_A_DIGIT, MOST_ROUNDING = 0.005, 0.1  # largest rounding error of a probability, and of a row's sum
 FLOAT_ERROR = 1e-9  # of the sum itself
 Texts = tuple[str, str | None]  # a row's text, or two that belong together
 Groups = dict[str, np.ndarray]  # examples that are scored separately: name → (N,), bool

@@ -60,8 +60,7 @@ def paired_differences(
     path = (examples_path if kind == "classification" else questions_path)(data_of(task, sides), part)
     seeds = [flat(side.params).get("finetune.seeds") or [] for side in sides]
     runs = [(side, Cell(own, method, seed)) for side, listed in zip(sides, seeds, strict=True) for seed in listed]
-    examples = {side: _examples(side, kind, path) for side in sides}
-    outcomes = [_outcome(cell, part, kind, side, examples[side]) for side, cell in runs]
+    outcomes = [_outcome(cell, part, kind, side, path) for side, cell in runs]
     found = [outcome for outcome in outcomes if outcome is not None]
     if any(_asked(each) != _asked(found[0]) for each in found):
         return Paired(False)
@@ -71,7 +70,7 @@ def paired_differences(
         return Paired(None)
     if seeds[0] != seeds[1]:
         return Paired(True)
-    texts = next(filter(None, map(_texts, examples.values())), [])
+    texts = next(filter(None, (_texts(_examples(side, kind, path)) for side in sides)), [])
     if len(texts) != len(found[0]) and any(CLUSTERED in side.notes_on(task) for side in sides):
         return Paired(True)  # which examples share a text is not known
     clusters = text_clusters(texts) if len(texts) == len(found[0]) else None
@@ -188,9 +187,7 @@ def _texts(examples: Sequence[Example | Question]) -> list[str]:
     return [each.context if isinstance(each, Question) else each.text for each in examples]
 
 
-def _outcome(
-    cell: Cell, part: str, kind: Kind, revision: Revision, examples: Sequence[Example | Question]
-) -> Classified | Answered | None:
+def _outcome(cell: Cell, part: str, kind: Kind, revision: Revision, examples: Path) -> Classified | Answered | None:
     """The decisions of a run's kept epoch; None if its predictions, or the questions, are not available or valid."""
     with TemporaryDirectory() as name:
         copy = Path(name)
@@ -203,7 +200,7 @@ def _outcome(
     if kind == "classification":
         classes = tuple(map(str, range(logits_of(rows).shape[1])))
         return classified(rows, rows["label"].to_numpy(), classes)
-    questions = [each for each in examples if isinstance(each, Question)]
+    questions = [each for each in _examples(revision, kind, examples) if isinstance(each, Question)]
     return answers_of(rows, questions) if questions else None
 
 

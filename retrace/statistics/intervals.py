@@ -173,9 +173,10 @@ def percentile_interval(value: float, drawn: np.ndarray, examples: int = 0) -> I
     return {"low": low, "high": high}
 
 
-def centred_interval(value: float, drawn: np.ndarray, examples: int = 0) -> Interval:
+def centred_interval(value: float, drawn: np.ndarray, examples: int = 0, ends: Ends = ANYWHERE) -> Interval:
     """The percentile interval of resamples that are shifted so that their median is at the figure."""
-    return clipped(value, percentile_interval(value, drawn + value - float(np.nanmedian(drawn)), examples), ANYWHERE)
+    moved = value - float(np.nanmedian(drawn))
+    return clipped(value, percentile_interval(value, drawn + moved, examples), ends)
 
 
 def spread_interval(value: float, drawn: np.ndarray, examples: int, ends: Ends) -> Interval:
@@ -188,7 +189,7 @@ def spread_interval(value: float, drawn: np.ndarray, examples: int, ends: Ends) 
     """
     low, high = ends
     if not math.isfinite(high - low):
-        return clipped(value, centred_interval(value, drawn, examples), ends)
+        return centred_interval(value, drawn, examples, ends)
     share, spread = (value - low) / (high - low), widening(examples) * float(np.nanstd(drawn, ddof=1)) / (high - low)
     if value in ends or spread <= ROUNDING:
         return {"low": value, "high": value}
@@ -240,7 +241,7 @@ def _freedom(residuals: np.ndarray) -> float:
     """  # fmt: skip
     squares = residuals**2
     variation = float(squares.var() / (squares.mean() ** 2 or 1.0))  # the kurtosis less 1
-    return min(len(residuals) - 1.0, 2 * len(residuals) / variation) if variation else len(residuals) - 1.0
+    return min(len(residuals) - 1.0, 2 * len(residuals) / (variation or 1.0))
 
 
 def interval_of_examples(

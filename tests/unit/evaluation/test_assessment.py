@@ -19,7 +19,7 @@ from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, Details, MethodDetails, TaskDetails
 from retrace.evaluation.settings import MetricSettings
 from retrace.results.predictions import PredictedEpoch
-from retrace.statistics.intervals import Resampled, mean_of
+from retrace.statistics.intervals import Resampled, mean_of, resample
 from retrace.statistics.scales import Figure
 from stages.evaluate import print_headlines
 from tests.campaigns.cases import memory, reset_memory
@@ -174,11 +174,13 @@ def test_f1_is_of_all_questions_however_few_have_an_answer() -> None:
     assert full.figures["f1"] == pytest.approx((39 + 2 / 3) * 100 / 40)
     assert min(full.intervals[name]["low"] for name in ("f1", "best_f1")) > 95
     assert full.intervals["HasAns_f1"] == {"low": 0.0, "high": 100.0}
-    # Student's t; with half of a question more that is answered by one only, and half of one by the other only.
-    differing = np.array([200 / 3] + [0.0] * 39)
-    spread = np.std([*differing, *differing, 100.0, 0.0, 0.0, -100.0])
-    reach = 2.022691 * spread / 42**0.5
-    assert full.ahead["no_answer"] == pytest.approx({"low": 200 / 120 - reach, "high": 200 / 120 + reach}, rel=0.03)
+    # Student's t; the 40 questions vary as their resamples say. Half of a question more is answered by one only, half
+    # of one by the other only, and one by both or by neither: the sum of squares grows by 100².
+    ahead, differing = 200 / 120, {"f1": np.array([200 / 3] + [0.0] * 39)}
+    drawn = resample({"": mean_of(differing)}, 40, SETTINGS.bootstrap_samples, SETTINGS.seed)[""]["f1"]
+    squares = 40 * (40 * np.var(drawn, ddof=1) * 40 / 39 + ahead**2) + 100**2
+    reach = 2.022691 * ((squares / 42 - (40 * ahead / 42) ** 2) / 42) ** 0.5
+    assert full.ahead["no_answer"] == pytest.approx({"low": ahead - reach, "high": ahead + reach})
 
 
 def test_a_model_that_learned_nothing_is_flagged_with_evidence() -> None:
